@@ -1,0 +1,34 @@
+"""Spec → Figure."""
+
+from __future__ import annotations
+
+from texgen.figures.model import Figure
+from texgen.figures.options import FigureOptions
+from texgen.specs import CopySpec, LayoutSpec, MmaSpec, Spec, TVSpec
+
+__all__ = ["Figure", "FigureOptions", "draw"]
+
+
+def draw(spec: Spec, options: FigureOptions | None = None) -> Figure:
+    """The figure of a spec.
+
+    Raises TexgenError for a picture of more than a million cells and UsageError for options that do not fit the spec.
+    """
+    options = options or FigureOptions()
+    if isinstance(spec, MmaSpec):
+        from texgen.figures.mma import draw_mma
+
+        return draw_mma(spec, options)
+    if isinstance(spec, CopySpec):
+        from texgen.figures.copy import draw_copy
+
+        return draw_copy(spec, options)
+    if isinstance(spec, TVSpec):
+        from texgen.figures.tv import draw_tv
+
+        return draw_tv(spec, options)
+    if isinstance(spec, LayoutSpec):
+        from texgen.figures.layout import draw_layout
+
+        return draw_layout(spec, options)
+    raise TypeError(f"no figure for {type(spec).__name__}")

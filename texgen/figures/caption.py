@@ -1,0 +1,149 @@
+"""The words of a figure, made from the spec alone: caption lines, legend, alternative text. Nothing here is typed in."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from texgen.closed_form import closed_form
+from texgen.errors import TexgenError
+from texgen.figures.model import LegendItem, Line
+from texgen.figures.options import QUAD, WARP
+from texgen.figures.panels import Style, in_memory, memory_note
+from texgen.figures.palette import palette
+from texgen.layouts import Layout
+from texgen.specs import MEMORIES, CopySpec, MmaSpec, Spec, TVMap
+
+AXES = {"A": ("m", "k"), "B": ("n", "k"), "C": ("m", "n"), "S": ("m", "n"), "D": ("m", "n"), "TV": ("m", "n")}
+
+
+def plural(n: int, word: str) -> str:
+    return f"{n:,} {word}" + ("" if n == 1 else "s")
+
+
+def owners_text(operand: TVMap) -> str:
+    """``each cell in 2 threads``, from the counts themselves."""
+    counts = operand.owner_counts
+    low, high = int(counts.min()), int(counts.max())
+    if low == high:
+        return f"each cell in {plural(low, 'thread')}"
+    return f"cells in {low} to {high} threads"
+
+
+def operand_lines(name: str, operand: TVMap) -> list[Line]:
+    """Count of values and cells, the layout and its closed form."""
+    axes = AXES[name]
+    where = f"{name} ({axes[0]},{axes[1]})" if name != "TV" else "(thread, value)"
+    if in_memory(operand):
+        return [Line(f"{where}: {memory_note(operand)}"), *_code(name, operand)]
+    copies = int(operand.owner_counts.max())
+    total = operand.threads * operand.values
+    text = f"{where}: {plural(operand.threads, 'thread')} × {plural(operand.values, 'value')} = {total:,} = {operand.cells:,} cells"
+    if copies > 1 and total == copies * operand.cells:
+        text += f" × {copies} owners"
+    lines = [Line(text), *_code(name, operand)]
+    rule = rule_of(operand)
+    if rule:
+        lines.append(Line(f"T, V → {axes[0]} = {rule[0]},  {axes[1]} = {rule[1]}"))
+    return lines
+
+
+def _code(name: str, operand: TVMap) -> list[Line]:
+    return [Line(f"{name} {operand.layout}", code=True)] if operand.layout else []
+
+
+def rule_of(operand: TVMap) -> tuple[str, str] | None:
+    """The closed form of an operand's layout text, where it has one that gives this very table."""
+    from texgen.sources.text import parse_layout
+
+    if not operand.layout:
+        return None
+    try:
+        layout = parse_layout(operand.layout)
+    except TexgenError:
+        return None
+    return closed_form(layout, operand) if isinstance(layout, Layout) else None
+
+
+def origin_line(spec: Spec) -> list[Line]:
+    """Architecture and where the layout comes from."""
+    parts = [p for p in (spec.arch, spec.source) if p]
+    return [Line(" · ".join(parts))] if parts else []
+
+
+def note_lines(spec: Spec) -> list[Line]:
+    return [Line(note) for note in spec.notes] + [Line(f"Warning: {w}") for w in spec.warnings]
+
+
+def legend(operands: list[TVMap], style: Style) -> tuple[list[LegendItem], str]:
+    """(swatches, what they mean): colours by thread, value, warp or quad, and the mark of shared cells."""
+    held = [o for o in operands if not in_memory(o)]
+    if not held:
+        return [], ""
+    letter = {"thread": "T", "value": "V", "warp": "W", "quad": "Q"}[style.color_by]
+    size = {"warp": WARP, "quad": QUAD}.get(style.color_by, 1)
+    count = max(o.values if style.color_by == "value" else -(-o.threads // size) for o in held)
+    colors = len(palette(style.options.palette))
+    shown = min(count, colors)
+    items = [LegendItem(i, f"{letter}{i}") for i in range(shown)] if colors > 1 else []
+    if items and count > colors:
+        items[-1] = LegendItem(shown - 1, f"{letter}{shown - 1}, and so on modulo {colors}")
+    if style.label == "full" and any((o.owner_counts > 1).any() for o in held):
+        items.append(LegendItem(None, "held by several threads"))
+    return items, f"by {style.color_by}" if items else ""
+
+
+def key_line(style: Style) -> list[Line]:
+    """How to read a label."""
+    if style.label == "full":
+        return [Line("T5 V2: thread 5 holds this element as its value 2")]
+    if style.grouped:
+        unit, size = ("warp", WARP) if style.label == "warp" else ("quad", QUAD)
+        letter = unit[0].upper()
+        return [Line(f"{letter}1: {unit} 1, threads {size} to {2 * size - 1}")]
+    return []
+
+
+def alternative_text(spec: MmaSpec | CopySpec, what: str) -> str:
+    """Two sentences for those who cannot see the figure: what it is, and which thread holds what."""
+    parts = []
+    for name, operand in spec.operands().items():
+        if in_memory(operand):
+            parts.append(f"{name} is {memory_note(operand)}")
+            continue
+        parts.append(f"thread 0 holds {held_cells(name, operand, 0)}{_spread(operand)}")
+    return f"{what}. " + _sentence("; ".join(parts))
+
+
+def held_cells(name: str, operand: TVMap, thread: int, most: int = 4) -> str:
+    """``C(0,0), C(0,1), C(8,0), C(8,1)``, the first few cells of a thread by value."""
+    rows, columns = operand.coordinates()
+    cells = [f"{name}({r},{c})" for r, c in zip(rows[thread, :most].tolist(), columns[thread, :most].tolist(), strict=True)]
+    rest = operand.values - len(cells)
+    return ", ".join(cells) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _spread(operand: TVMap) -> str:
+    most = int(operand.owner_counts.max())
+    return f", each element held by {most} threads" if most > 1 else ""
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + "."
+
+
+def where_text(operand: TVMap) -> str:
+    """``f16`` or ``f16, shared memory``, for a panel's title."""
+    parts = [operand.dtype] if operand.dtype else []
+    if operand.memory != "rmem":
+        parts.append(MEMORIES[operand.memory])
+    return ", ".join(parts)
+
+
+def offsets_text(offsets: np.ndarray) -> str:  # type: ignore[type-arg]
+    """``offsets 0 to 63, each once`` or how far from it."""
+    flat = offsets.reshape(-1)
+    distinct = len(np.unique(flat))
+    text = f"offsets {int(flat.min())} to {int(flat.max())}"
+    if distinct == flat.size:
+        return text + (", each once" if int(flat.max()) - int(flat.min()) + 1 == distinct else ", none twice")
+    return text + f", {distinct:,} different ones in {flat.size:,} cells"

@@ -1,0 +1,116 @@
+"""A layout's offsets, and a swizzle as before beside after."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from texgen.errors import UsageError
+from texgen.figures import caption as words
+from texgen.figures.model import Figure, LegendItem, Line, Panel
+from texgen.figures.options import FigureOptions, crop
+from texgen.figures.palette import palette
+from texgen.figures.panels import FULL_LIMIT, check_size
+from texgen.figures.place import assemble
+from texgen.layouts import IntArray
+from texgen.specs import LayoutSpec
+
+
+def draw_layout(spec: LayoutSpec, options: FigureOptions) -> Figure:
+    """The figure of a Layout or ComposedLayout.
+
+    Raises TexgenError for more than a million cells, UsageError for options that need threads.
+    """
+    for option in ("highlight", "operand"):
+        if getattr(options, option):
+            raise UsageError(f"--{option} needs threads, and {spec.layout or 'this layout'} is a layout of offsets.")
+    if options.overview:
+        raise UsageError("--overview needs threads, and this is a layout of offsets: draw a part of it with --rows and --cols.")
+    both = spec.plain is not None and options.swizzle is not False
+    if not (options.rows or options.cols):
+        check_size((2 if both else 1) * spec.offsets.size, spec.layout or "this layout", "--rows and --cols")
+    panels: list[Panel | None] = []
+    if both and spec.plain is not None:
+        panels.append(_panel("before", "Before the swizzle", spec.plain, spec, options))
+    panels.append(_panel("after" if both else "offsets", "After the swizzle" if both else _panel_title(spec), spec.offsets, spec, options))
+    rows, columns = spec.offsets.shape
+    stacked = both and columns > 1.5 * rows
+    legend, legend_title = _legend(spec, options)
+    return assemble(
+        "layout", spec.name, _title(spec, options), [[p] for p in panels] if stacked else [panels], palette(options.palette),
+        legend, legend_title, _caption(spec) if options.caption else [], _alt(spec), spec.warnings,
+    )  # fmt: skip
+
+
+def _panel(key: str, title: str, offsets: IntArray, spec: LayoutSpec, options: FigureOptions) -> Panel:
+    rows, columns = crop(options.rows, offsets.shape[0], "rows"), crop(options.cols, offsets.shape[1], "cols")
+    shown = offsets[np.ix_(rows, columns)]
+    fill = color_key(spec, shown) % len(palette(options.palette))
+    lines: tuple[list[list[str]], ...] = ()
+    if options.label != "none" and (options.label != "auto" or max(shown.shape) <= FULL_LIMIT):
+        if spec.coords:
+            parts = [c[np.ix_(rows, columns)] for c in spec.coords]
+            text = np.array([f"({','.join(map(str, p))})" for p in zip(*(x.reshape(-1).tolist() for x in parts), strict=True)], dtype=object)
+            lines = (text.reshape(shown.shape).tolist(),)
+        else:
+            lines = ([[str(x) for x in row] for row in shown.tolist()],)
+    return Panel(key, title, rows, columns, "i", "j", fill, lines)
+
+
+def chunk(spec: LayoutSpec) -> int:
+    """Elements that a swizzle moves together, ``2^M`` (1 without a swizzle)."""
+    return 1 << spec.swizzle[1] if spec.swizzle else 1
+
+
+def color_key(spec: LayoutSpec, offsets: IntArray) -> IntArray:
+    """The chunk of an offset: neighbours of one colour stay together under the swizzle."""
+    return offsets // chunk(spec)
+
+
+def _legend(spec: LayoutSpec, options: FigureOptions) -> tuple[list[LegendItem], str]:
+    colors = len(palette(options.palette))
+    if colors == 1:
+        return [], ""
+    unit = chunk(spec)
+    count = min(colors, int(color_key(spec, spec.offsets).max()) + 1)
+    items = [LegendItem(i, str(i)) for i in range(max(count, 0))]
+    if unit == 1:
+        return items, f"offset modulo {colors}"
+    width = f" = {unit * spec.bits // 8} bytes" if spec.bits and unit * spec.bits % 8 == 0 else ""
+    return items, f"chunk of {unit} elements{width}, modulo {colors}"
+
+
+def _panel_title(spec: LayoutSpec) -> str:
+    return "Coordinates" if spec.coords else "Offsets" + (f" ({spec.bits}-bit elements)" if spec.bits else "")
+
+
+def _title(spec: LayoutSpec, options: FigureOptions) -> str:
+    if options.title is not None:
+        return options.title
+    return spec.name or spec.layout
+
+
+def _caption(spec: LayoutSpec) -> list[Line]:
+    rows, columns = spec.offsets.shape
+    lines = [Line(spec.layout, code=True)] if spec.layout and spec.name and spec.name != spec.layout else []
+    count = f"{rows} × {columns} = {words.plural(spec.offsets.size, 'cell')}"
+    lines.append(Line(count if spec.coords else f"{count}, {words.offsets_text(spec.offsets)}"))
+    if spec.swizzle:
+        bits, base, shift = spec.swizzle
+        moved = int((spec.offsets != spec.plain).sum()) if spec.plain is not None else 0
+        lines.append(Line(f"S<{bits},{base},{shift}> on elements: bits {base + shift} to {base + shift + bits - 1} of the offset "
+                          f"are added (xor) to bits {base} to {base + bits - 1}; {moved} elements move"))  # fmt: skip
+    return lines + words.origin_line(spec) + words.note_lines(spec)
+
+
+def _alt(spec: LayoutSpec) -> str:
+    rows, columns = spec.offsets.shape
+    what = f"The layout {spec.layout or spec.name} as a grid of {rows} by {columns} cells"
+    if spec.coords:
+        return f"{what}, each with its coordinate."
+    first = ", ".join(map(str, spec.offsets[0, :4].tolist()))
+    more = " and so on" if columns > 4 else ""
+    end = f"{what}, each with its offset. Row 0 holds {first}{more}"
+    if spec.plain is not None and rows > 1:
+        second = ", ".join(map(str, spec.offsets[1, :4].tolist()))
+        end += f"; after the swizzle row 1 begins {second}"
+    return end + "."

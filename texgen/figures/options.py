@@ -1,0 +1,112 @@
+"""How a figure is to look: one frozen record, the same for the library, the command line and the directives."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from texgen.errors import UsageError
+from texgen.layouts import IntArray
+
+COLOR_BY = ("thread", "value", "warp", "quad")
+LABELS = ("auto", "full", "thread", "value", "warp", "quad", "none")
+WARP, QUAD = 32, 4
+
+
+@dataclass(frozen=True)
+class FigureOptions:
+    """Options of a figure; every default draws the whole thing.
+
+    ``operand``: letters of the operands to draw (``"C"``, ``"AB"``; empty: all). ``highlight``: owners to keep in colour
+    (``T5,T37``, ``V0``, ``T5V2``, ``T0-T3``, ``W1``). ``rows``, ``cols``: what to draw of the picture's rows and columns
+    (``0:16``, ``8``). ``color_by``: thread, value, warp or quad (empty: by the size of the figure). ``label``: auto,
+    full, thread, value, warp, quad or none. ``overview``: blocks of the whole tile and one of them in full.
+    ``swizzle``: a swizzled layout as before beside after (None: whenever it has a swizzle). ``caption``: the lines of
+    facts below the panels.
+    """
+
+    operand: str = ""
+    highlight: str = ""
+    rows: str = ""
+    cols: str = ""
+    palette: str = "default"
+    color_by: str = ""
+    title: str | None = None
+    label: str = "auto"
+    overview: bool = False
+    swizzle: bool | None = None
+    caption: bool = True
+
+    def __post_init__(self) -> None:
+        if self.color_by and self.color_by not in COLOR_BY:
+            raise UsageError(f"--color-by {self.color_by!r} must be one of {', '.join(COLOR_BY)}.")
+        if self.label not in LABELS:
+            raise UsageError(f"--label {self.label!r} must be one of {', '.join(LABELS)}.")
+
+    @classmethod
+    def of(cls, **options: Any) -> FigureOptions:
+        """From keywords; raises UsageError naming an option that does not exist."""
+        known = {f.name for f in fields(cls)}
+        if unknown := sorted(set(options) - known):
+            raise UsageError(f"A figure has no option {unknown[0]!r}: it has {', '.join(sorted(known))}.")
+        return cls(**{k: v for k, v in options.items() if v is not None})
+
+
+def crop(text: str, length: int, axis: str) -> IntArray:
+    """The indices that ``--rows`` or ``--cols`` name (``a:b`` with b left out, ``a``, and lists of them by comma).
+
+    Raises UsageError for anything else, and where nothing is left.
+    """
+    if not text:
+        return np.arange(length)
+    picked: list[int] = []
+    for part in text.replace(" ", "").split(","):
+        match = re.fullmatch(r"(\d{0,9})(?:(:)(\d{0,9}))?", part)
+        if not match or part in ("", ":") and part != ":":
+            raise UsageError(f"--{axis} {text!r} is no range: write 0:16 for the first sixteen, or 8, or 0:4,8:12.")
+        start, colon, stop = match.groups()
+        first = int(start or 0)
+        last = int(stop) if stop else (length if colon else first + 1)
+        picked += range(first, min(last, length))
+    if not picked:
+        raise UsageError(f"--{axis} {text!r} leaves nothing to draw: the picture has {axis} 0 to {length - 1}.")
+    return np.asarray(sorted(set(picked)), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Highlight:
+    """Which (thread, value) pairs stay in colour."""
+
+    picks: tuple[tuple[range | None, range | None], ...]
+
+    def matches(self, thread: IntArray, value: IntArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """A mask over arrays of threads and values."""
+        mask = np.zeros(thread.shape, dtype=bool)
+        for threads, values in self.picks:
+            hit = thread >= 0
+            if threads is not None:
+                hit &= (thread >= threads.start) & (thread < threads.stop)
+            if values is not None:
+                hit &= (value >= values.start) & (value < values.stop)
+            mask |= hit
+        return mask
+
+
+def parse_highlight(text: str) -> Highlight | None:
+    """``T5,T37``, ``V0``, ``T5V2``, ``T0-3``, ``T0-T3V1``, ``W1`` (a warp), ``Q3`` (a quad). Raises UsageError."""
+    if not text.strip():
+        return None
+    picks: list[tuple[range | None, range | None]] = []
+    for part in re.split(r"[,;\s]+", text.strip()):
+        match = re.fullmatch(r"(?:([TWQ])(\d{1,7})(?:-\1?(\d{1,7}))?)?\.?(?:V(\d{1,7})(?:-V?(\d{1,7}))?)?", part, re.IGNORECASE)
+        if not match or not part:
+            raise UsageError(f"--highlight {part!r} is not understood: write T5 (a thread), V0 (a value), T5V2, T0-T3 or W1 (a warp).")
+        unit, t0, t1, v0, v1 = match.groups()
+        step = {"W": WARP, "Q": QUAD}.get((unit or "T").upper(), 1)
+        threads = range(int(t0) * step, (int(t1 or t0) + 1) * step) if t0 else None
+        values = range(int(v0), int(v1 or v0) + 1) if v0 else None
+        picks.append((threads, values))
+    return Highlight(tuple(picks))

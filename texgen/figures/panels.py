@@ -1,0 +1,124 @@
+"""Panels of thread-value maps: which fill and which label each cell gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from texgen.errors import TexgenError, UsageError
+from texgen.figures.labels import color_key, group_blocks, highlighted, owner_lines
+from texgen.figures.model import DIMMED, HOLE, IN_MEMORY, Block, Panel
+from texgen.figures.options import WARP, FigureOptions, crop, parse_highlight
+from texgen.figures.palette import palette
+from texgen.layouts import MAX_CELLS, IntArray
+from texgen.specs import MEMORIES, TVMap
+
+FULL_LIMIT = 128
+"""The longest side, in cells, of a panel that still gets a label in every cell."""
+GROUP_LIMIT = 512
+"""The longest side of a panel that gets warp or quad labels; above it, colour alone."""
+MARK_LIMIT = 4096
+"""The most cells of a panel whose shared cells are marked one by one."""
+
+
+@dataclass(frozen=True)
+class Style:
+    """What the panels of one figure have in common, settled from the options and the size of the whole."""
+
+    color_by: str
+    label: str
+    options: FigureOptions
+
+    @property
+    def grouped(self) -> bool:
+        return self.label in ("warp", "quad")
+
+
+def settle(operands: list[TVMap], options: FigureOptions, longest: int) -> Style:
+    """Labels shrink with the size of the figure: every cell, then warps or quads, then colour alone."""
+    label, color_by = options.label, options.color_by
+    group = "warp" if max(o.threads for o in operands) > WARP else "quad"
+    if label == "auto":
+        label = "full" if longest <= FULL_LIMIT else group if longest <= GROUP_LIMIT else "none"
+    if not color_by:
+        color_by = "thread" if label not in ("warp", "quad", "none") else label if label != "none" else group
+    return Style(color_by, label, options)
+
+
+def check_size(cells: int, what: str, sub_tile: str) -> None:
+    """Raise TexgenError for a picture of more than a million cells, naming the option that draws a part."""
+    if cells > MAX_CELLS:
+        raise TexgenError(
+            f"A picture of {what} has {cells:,} cells, more than the {MAX_CELLS:,} that texgen draws: "
+            f"draw a part of it with {sub_tile}."
+        )
+
+
+def owner_panel(
+    key: str, title: str, operand: TVMap, axes: tuple[str, str], style: Style, transpose: bool = False,
+    rows: str = "", cols: str = "",
+) -> Panel:  # fmt: skip
+    """A panel of one operand. ``transpose`` draws its columns downwards (B: k down, n across)."""
+    height, width = operand.tile[::-1] if transpose else operand.tile
+    row_index, column_index = crop(rows, height, "rows"), crop(cols, width, "cols")
+    down, across = axes[::-1] if transpose else axes
+
+    def oriented(grid: IntArray) -> IntArray:
+        return (grid.T if transpose else grid)[np.ix_(row_index, column_index)]
+
+    def panel(fill: IntArray, **more: object) -> Panel:
+        return Panel(key, title, row_index, column_index, down, across, fill, **more)  # type: ignore[arg-type]
+
+    if in_memory(operand):
+        return panel(np.full((len(row_index), len(column_index)), IN_MEMORY), note=memory_note(operand))
+
+    highlight = parse_highlight(style.options.highlight)
+    colors = len(palette(style.options.palette))
+    keys = color_key(operand, style.color_by)
+    fill = np.where(keys == HOLE, HOLE, keys % colors)
+    if highlight is not None:
+        fill = np.where(highlighted(operand, highlight) | (keys == HOLE), fill, DIMMED)
+    counts = oriented(operand.owner_counts)
+    lines: tuple[list[list[str]], ...] = ()
+    blocks: tuple[Block, ...] = ()
+    if style.grouped:
+        blocks = oriented_blocks(group_blocks(operand, style.label), transpose, row_index, column_index)
+    elif style.label != "none":
+        all_lines = owner_lines(operand, style.label, highlight)
+        lines = tuple(oriented(np.array(line, dtype=object)).tolist() for line in all_lines)
+    shared = counts > 1 if counts.size <= MARK_LIMIT and (counts > 1).any() else None
+    return panel(oriented(fill), lines=lines, shared=shared, blocks=blocks)
+
+
+def oriented_blocks(blocks: tuple[Block, ...], transpose: bool, rows: IntArray, columns: IntArray) -> tuple[Block, ...]:
+    """Blocks in the coordinates of a cropped and perhaps transposed panel; those cropped away are left out."""
+    out = []
+    for b in blocks:
+        r, c, h, w = (b.column, b.row, b.width, b.height) if transpose else (b.row, b.column, b.height, b.width)
+        r0, r1 = np.searchsorted(rows, [r, r + h])
+        c0, c1 = np.searchsorted(columns, [c, c + w])
+        if r1 > r0 and c1 > c0:
+            out.append(Block(int(r0), int(c0), int(r1 - r0), int(c1 - c0), b.name))
+    return tuple(out)
+
+
+def in_memory(operand: TVMap) -> bool:
+    """True where no thread holds a part of the operand in its registers."""
+    return operand.memory in ("smem", "tmem")
+
+
+def memory_note(operand: TVMap) -> str:
+    """What stands across the panel of an operand that is read from memory."""
+    if operand.memory == "tmem":
+        return f"in tensor memory, {'one CTA' if operand.threads == 1 else f'{operand.threads} CTAs'}"
+    who = {1: "the CTA", 2: "the CTA pair", 128: "the whole warpgroup"}.get(operand.threads, f"all {operand.threads} threads")
+    return f"read from {MEMORIES[operand.memory]} by {who}"
+
+
+def operand_letters(text: str, allowed: str) -> list[str]:
+    """``--operand``: the letters to draw, in the figure's order. Raises UsageError for others."""
+    letters = [c for c in text.upper() if c not in ", "]
+    if bad := [c for c in letters if c not in allowed]:
+        raise UsageError(f"--operand {text!r}: there is no operand {bad[0]}, this target has {', '.join(allowed)}.")
+    return [c for c in allowed if c in letters] if letters else list(allowed)

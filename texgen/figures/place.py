@@ -1,0 +1,103 @@
+"""Where everything stands: panels, title, caption and legend, in cells."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import replace
+
+from texgen.figures.labels import text_width
+from texgen.figures.model import Figure, LegendItem, Line, Panel
+
+LABEL_SIZE = {0: 0.36, 1: 0.42, 2: 0.36, 3: 0.28}
+"""Largest label font by the number of label lines, in cell heights."""
+WIDEST_CELL = 1.55
+NARROWEST_LABEL = 0.2
+TEXT_SIZE = 0.42
+LEADING = 1.45
+
+
+def cell_shape(panels: Sequence[Panel]) -> tuple[float, float]:
+    """(aspect of a cell, label font in cell heights): a cell widens for long labels, then the font shrinks to fit."""
+    count = max((len(p.lines) for p in panels), default=0)
+    size = LABEL_SIZE[min(count, 3)]
+    longest = max((text_width(s) for p in panels for line in p.lines for s in _distinct(line)), default=0.0)
+    aspect = min(max(1.0, longest * size + 0.16), WIDEST_CELL)
+    if longest:
+        size = max(min(size, (aspect - 0.12) / longest), NARROWEST_LABEL)
+    return round(aspect, 2), round(size, 3)
+
+
+def _distinct(line: list[list[str]]) -> set[str]:
+    return {s for row in line for s in row}
+
+
+def margins(text_size: float, aspect: float) -> tuple[float, float]:
+    """(left, top) of a panel that its axis and title need, in cells."""
+    return 3.5 * text_size / aspect, 2.9 * text_size
+
+
+def text_size(width: int, height: int) -> float:
+    """The font of titles and axes in cell heights: it grows with the picture, so that it can be read when that is shrunk."""
+    return round(TEXT_SIZE * max(1.0, max(width, height) / 48), 3)
+
+
+def grid(placed: list[list[Panel | None]]) -> tuple[list[Panel], float, float]:
+    """Panels placed in rows and columns (None: left empty): (panels with positions, aspect, label size)."""
+    present = [p for row in placed for p in row if p is not None]
+    aspect, label = cell_shape(present)
+    columns = list(zip(*placed, strict=True))
+    widths = [max((p.width for p in column if p), default=0) for column in columns]
+    heights = [max((p.height for p in row if p), default=0) for row in placed]
+    left, top = margins(text_size(sum(widths), sum(heights)), aspect)
+    out: list[Panel] = []
+    y = 0.0
+    for row, height in zip(placed, heights, strict=True):
+        x = 0.0
+        for panel, width in zip(row, widths, strict=True):
+            if panel is not None:
+                wide = max(panel.width, text_width(panel.title) * text_size(sum(widths), sum(heights)) / aspect)
+                out.append(replace(panel, x=round(x, 3), y=round(y, 3)))
+                width = max(width, 0 if len(placed) > 1 else wide)
+            x += width + left + 0.5
+        y += height + top + 0.5
+    return out, aspect, label
+
+
+def assemble(
+    kind: str, name: str, title: str, placed: list[list[Panel | None]], palette: tuple[str, ...],
+    legend: Sequence[LegendItem], legend_title: str, lines: Sequence[Line], alt: str, warnings: Sequence[str] = (),
+) -> Figure:  # fmt: skip
+    """A Figure with its extent: panels from (0, 0), title above, legend and caption below."""
+    panels, aspect, label = grid(placed)
+    right = max(p.x + p.width for p in panels)
+    bottom = max(p.y + p.height for p in panels)
+    size = text_size(max(sum(p.width for p in row if p) for row in placed), int(bottom))
+    left, top = margins(size, aspect)
+    room = max((right + left) * aspect / size, 46)
+    wrapped = [piece for line in lines for piece in wrap(line, room)]
+    below = [text_width(line.text, line.code) for line in wrapped]
+    below.append(legend_width(legend, legend_title))
+    above = [text_width(title) * 1.25, *(text_width(p.title) + p.x * aspect / size for p in panels)]
+    x0 = -left
+    width = max(right + left, max(below) * size / aspect, max(above) * size / aspect + left) + 0.4 / aspect
+    y0 = -(top + (2.0 * size if title else 0.2))
+    rows = len(wrapped) + bool(legend or legend_title)
+    height = bottom - y0 + (rows * LEADING + 0.9) * size + 0.1
+    return Figure(
+        kind=kind, name=name, title=title, panels=tuple(panels), palette=palette, legend=tuple(legend),
+        legend_title=legend_title, lines=tuple(wrapped), alt=alt, aspect=aspect, label_size=label, text_size=size,
+        x0=round(x0, 3), y0=round(y0, 3), width=round(width, 3), height=round(height, 3), warnings=tuple(warnings),
+    )  # fmt: skip
+
+
+def legend_width(legend: Sequence[LegendItem], title: str) -> float:
+    """The width of the legend's row in ems; a swatch and its gap cost two."""
+    return sum(2.2 + text_width(item.text) for item in legend) + text_width(title) + (1.0 if title else 0.0)
+
+
+def wrap(line: Line, room: float) -> list[Line]:
+    """A caption line broken to ``room`` ems; layout strings stay whole, since a broken one cannot be copied."""
+    if line.code or text_width(line.text) <= room:
+        return [line]
+    return [Line(piece) for piece in textwrap.wrap(line.text, max(20, int(room / 0.5)), break_long_words=False)]
