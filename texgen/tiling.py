@@ -2,8 +2,8 @@
 
 The construction is that of CuTe's ``TiledMMA`` (cutlass/include/cute/atom/mma_atom.hpp: ``thrfrg_A/B/C``,
 ``get_layoutA_TV`` and its sisters), with ``tensor-layouts`` doing the algebra: each mode of the tile is divided by the
-permutation, by the atom and by the atoms side by side, the atom's own thread-value layout is composed into its part, and
-the thread mode is composed with the right inverse of ``thr_layout_vmnk`` so that rows are real thread numbers.
+permutation, by the atom and by the atoms side by side, the atom's own thread-value layout is composed into its part,
+and the thread mode is composed with the right inverse of ``thr_layout_vmnk`` so that rows are real thread numbers.
 
 Where CuTe C++ and the DSL differ, the DSL is followed: its tile is the permutation's size even where that is smaller
 than the atoms laid over it. Both alias flat indices of elements outside such a tile; here the tile grows instead.
@@ -22,6 +22,9 @@ from texgen.layouts import MAX_ENTRIES, IntTuple, Layout, flat, size, text, tv_t
 from texgen.specs import MmaSpec, TVMap
 
 Permutation: TypeAlias = "int | Layout | None"
+
+ALGEBRA_ERRORS = (ValueError, TypeError, AssertionError, NotImplementedError, ZeroDivisionError, IndexError)
+"""What tensor-layouts raises where an operation is not admissible."""
 
 MODES = "MNK"
 WHERE = {"M": "row", "N": "column", "K": "k"}
@@ -63,13 +66,13 @@ def tile_mma(atom: MmaAtom, atom_layout: Layout | None = None, tile: Sequence[Pe
     if size(layout.shape) * atom.thr_id.size > MAX_ENTRIES:
         raise TexgenError(f"{layout} lays {layout.size:,} atoms side by side, more than texgen evaluates.")
     try:
-        vmnk = tl.tiled_product(_tl(atom.thr_id), _tl(layout))
-    except (ValueError, TypeError, AssertionError, NotImplementedError, ZeroDivisionError) as e:
+        vmnk = tl.tiled_product(to_tl(atom.thr_id), to_tl(layout))
+    except ALGEBRA_ERRORS as e:
         raise TexgenError(
-            f"The atom layout {layout} cannot be laid over the atom's threads {atom.thr_id}: {_reason(e)}. "
+            f"The atom layout {layout} cannot be laid over the atom's threads {atom.thr_id}: {reason(e)}. "
             f"Use a compact one such as (2,2,1) or (2,2,1):(2,1,0)."
         ) from None
-    return tile_threads(atom, _layout(vmnk), tile)
+    return tile_threads(atom, from_tl(vmnk), tile)
 
 
 def tile_threads(atom: MmaAtom, thr_layout_vmnk: Layout, tile: Sequence[Permutation] | None = None) -> MmaSpec:
@@ -77,7 +80,7 @@ def tile_threads(atom: MmaAtom, thr_layout_vmnk: Layout, tile: Sequence[Permutat
     import tensor_layouts as tl
 
     if thr_layout_vmnk.rank != 4:
-        raise TexgenError(f"thr_layout_vmnk has four modes (V,M,N,K), and {thr_layout_vmnk} has {thr_layout_vmnk.rank}.")
+        raise TexgenError(f"thr_layout_vmnk has four modes (V,M,N,K); {thr_layout_vmnk} has {thr_layout_vmnk.rank}.")
     places = thr_layout_vmnk.offsets()
     if len(np.unique(places)) != len(places):
         raise TexgenError(
@@ -88,8 +91,8 @@ def tile_threads(atom: MmaAtom, thr_layout_vmnk: Layout, tile: Sequence[Permutat
     permutation = _permutation(tile)
     modes = [_divide(atom, m, permutation[m], counts[m]) for m in range(3)]
     _check_size(atom, thr_layout_vmnk, modes)
-    extents = tuple(m.extent for m in modes)
-    vmnk = _tl(thr_layout_vmnk)
+    extents = modes[0].extent, modes[1].extent, modes[2].extent
+    vmnk = to_tl(thr_layout_vmnk)
     holes = tl.complement(vmnk)
     lanes = tl.right_inverse(tl.Layout((vmnk.shape, holes.shape), (vmnk.stride, holes.stride)))
     operands = {}
@@ -114,8 +117,8 @@ def tile_threads(atom: MmaAtom, thr_layout_vmnk: Layout, tile: Sequence[Permutat
 def val_layout_tile(atom: MmaAtom, atom_layout: Layout | None, val_layout: Layout) -> tuple[int, int, int]:
     """The tile that CUTLASS before 3.4 made from ``ValLayoutMNK``.
 
-    There ``TiledShape_MNK`` was the atom's shape times the atoms times the values in each mode, with the values outermost
-    (cutlass 3.3, mma_atom.hpp), which is what an integer permutation of that extent gives today.
+    There ``TiledShape_MNK`` was the atom's shape times the atoms times the values in each mode, with the values
+    outermost (cutlass 3.3, mma_atom.hpp), which is what an integer permutation of that extent gives today.
     """
     threads, values = _atom_layout(atom_layout), _atom_layout(val_layout, "value")
     return tuple(  # type: ignore[return-value]
@@ -155,16 +158,17 @@ def _divide(atom: MmaAtom, m: int, permutation: Permutation, count: int) -> _Mod
         inner = tl.logical_divide(whole, tl.Layout(unit))
         outer = tl.logical_divide(tl.mode(inner, 1), tl.Layout(count))
         parts = tl.mode(inner, 0), tl.mode(outer, 0), tl.mode(outer, 1)
-    except (ValueError, TypeError, AssertionError, NotImplementedError, ZeroDivisionError) as e:
+    except ALGEBRA_ERRORS as e:
         raise TexgenError(
-            f"{atom.name}: the tile's {name}={permutation or extent} does not divide into atoms of {unit} times {count}: "
-            f"{_reason(e)}. Take a multiple of {core} for {name}."
+            f"{atom.name}: the tile's {name}={permutation or extent} does not divide into {count} atoms of {unit}: "
+            f"{reason(e)}. Take a multiple of {core} for {name}."
         ) from None
-    reached = _sums(*(_layout(p) for p in parts))
+    reached = _sums(*(from_tl(p) for p in parts))
     drawn = int(reached.max()) + 1
-    if len(np.unique(reached)) != drawn or int(reached.min()) < 0:
+    distinct = len(np.unique(reached))
+    if distinct != drawn or int(reached.min()) < 0:
         raise TexgenError(
-            f"{atom.name}: with {name}={permutation or extent} the atoms reach {len(np.unique(reached))} of the {drawn} "
+            f"{atom.name}: with {name}={permutation or extent} the atoms reach {distinct} of the {drawn} "
             f"positions up to {name.lower()}={drawn - 1}: take a permutation that covers each position once."
         )
     drawn = max(drawn, extent)
@@ -194,9 +198,9 @@ def _permuted(name: str, permutation: Layout) -> tuple[Any, int, str]:
             f"{len(np.unique(places))}; give each mode its own stride, for example (8,2,2):(1,16,8)."
         )
     try:
-        whole = tl.logical_divide(tl.Layout(permutation.size), _tl(permutation))
-    except (ValueError, TypeError, AssertionError, NotImplementedError, ZeroDivisionError) as e:
-        raise TexgenError(f"The permutation {permutation} of {name} cannot divide the tile: {_reason(e)}.") from None
+        whole = tl.logical_divide(tl.Layout(permutation.size), to_tl(permutation))
+    except ALGEBRA_ERRORS as e:
+        raise TexgenError(f"The permutation {permutation} of {name} cannot divide the tile: {reason(e)}.") from None
     reach = int(places.max())
     return (
         whole,
@@ -219,7 +223,7 @@ def _operand(
     def joined(*layouts: Any) -> Any:
         return tl.Layout(tuple(x.shape for x in layouts), tuple(x.stride for x in layouts))
 
-    tv = tl.compose(joined(scaled(modes[rows].atom, rows), scaled(modes[columns].atom, columns)), _tl(atom_tv))
+    tv = tl.compose(joined(scaled(modes[rows].atom, rows), scaled(modes[columns].atom, columns)), to_tl(atom_tv))
     side = [
         scaled(modes[m].threads, m) if m in step else tl.Layout(vmnk.mode(m + 1).size, 0) for m in range(3)
     ]
@@ -228,7 +232,7 @@ def _operand(
     domain = joined(joined(tl.mode(tv, 0), *side), idle)
     threads = tl.compose(domain, lanes)
     rest = joined(scaled(modes[rows].rest, rows), scaled(modes[columns].rest, columns))
-    return _layout(joined(threads, joined(tl.mode(tv, 1), rest)))
+    return from_tl(joined(threads, joined(tl.mode(tv, 1), rest)))
 
 
 def _check_size(atom: MmaAtom, vmnk: Layout, modes: list[_Mode]) -> None:
@@ -238,8 +242,8 @@ def _check_size(atom: MmaAtom, vmnk: Layout, modes: list[_Mode]) -> None:
         repeats = size(modes[rows].rest.shape) * size(modes[columns].rest.shape)
         if threads * tv.mode(1).size * repeats > MAX_ENTRIES:
             raise TexgenError(
-                f"{atom.name}: {name} of {modes[rows].extent}x{modes[columns].extent} for {threads:,} threads has more than "
-                f"the {MAX_ENTRIES:,} entries that texgen evaluates: give a smaller tile."
+                f"{atom.name}: {name} of {modes[rows].extent}x{modes[columns].extent} for {threads:,} threads has more "
+                f"than the {MAX_ENTRIES:,} entries that texgen evaluates: give a smaller tile."
             )
 
 
@@ -249,13 +253,14 @@ def _atom_layout(layout: Layout | None, what: str = "atom") -> Layout:
         return Layout.of((1, 1, 1))
     if layout.rank > 3:
         raise TexgenError(
-            f"The {what} layout {layout} has {layout.rank} modes and there are three, M, N and K: write for example (2,2,1)."
+            f"The {what} layout {layout} has {layout.rank} modes and there are three, M, N and K: "
+            f"write for example (2,2,1)."
         )
     if any(n < 1 for n, _ in flat(layout.shape, layout.stride)):
         raise TexgenError(f"The {what} layout {layout} has an extent under 1.")
     if layout.size > MAX_ENTRIES:
         raise TexgenError(f"The {what} layout {layout} has {layout.size:,} entries, more than texgen evaluates.")
-    if any(isinstance(d, int) and not 0 <= d <= MAX_ENTRIES or not isinstance(d, int) for _, d in _flat(layout)):
+    if any(not isinstance(d, int) or not 0 <= d <= MAX_ENTRIES for _, d in _flat(layout)):
         raise TexgenError(f"The {what} layout {layout} needs whole strides of 0 to {MAX_ENTRIES:,}.")
     shape = layout.shape if isinstance(layout.shape, tuple) else (layout.shape,)
     stride = layout.stride if isinstance(layout.stride, tuple) else (layout.stride,)
@@ -267,7 +272,7 @@ def _permutation(tile: Sequence[Permutation] | None) -> list[Permutation]:
     """The tile with exactly three entries, sizes checked; a compact layout is its extent, as in the DSL."""
     entries = list(tile or ())
     if len(entries) > 3:
-        raise TexgenError(f"A tile has three modes, M, N and K, and this one has {len(entries)}: write for example 32,32,16.")
+        raise TexgenError(f"A tile has three modes, M, N and K, not {len(entries)}: write for example 32,32,16.")
     for m, p in enumerate(entries):
         extent = p.size if isinstance(p, Layout) else p
         if extent is not None and not 0 < extent <= MAX_ENTRIES:
@@ -276,7 +281,9 @@ def _permutation(tile: Sequence[Permutation] | None) -> list[Permutation]:
             if any(not isinstance(d, int) or not 0 <= d <= MAX_ENTRIES for _, d in _flat(p)):
                 raise TexgenError(f"The permutation {p} of {MODES[m]} needs whole strides of 0 to {MAX_ENTRIES:,}.")
             if _reach(p) >= MAX_ENTRIES:
-                raise TexgenError(f"The permutation {p} of {MODES[m]} reaches {_reach(p):,}, further than texgen draws.")
+                raise TexgenError(
+                    f"The permutation {p} of {MODES[m]} reaches {_reach(p):,}, further than texgen draws."
+                )
             if p.rank == 1 and p.stride in (1, (1,)):
                 entries[m] = p.size
     return [*entries, *(None,) * (3 - len(entries))]
@@ -295,7 +302,7 @@ def _sums(*layouts: Layout) -> Any:
     out = np.zeros(1, dtype=np.int64)
     for layout in layouts:
         if len(out) * layout.size > MAX_ENTRIES:
-            raise TexgenError(f"The tile has more than the {MAX_ENTRIES:,} positions that texgen evaluates: give a smaller one.")
+            raise TexgenError(f"The tile has more than the {MAX_ENTRIES:,} positions that texgen evaluates.")
         out = (out[None, :] + layout.offsets()[:, None]).reshape(-1)
     return out
 
@@ -304,14 +311,14 @@ def _scale(stride: Any, by: int) -> Any:
     return tuple(_scale(d, by) for d in stride) if isinstance(stride, tuple) else stride * by
 
 
-def _tl(layout: Layout) -> Any:
+def to_tl(layout: Layout) -> Any:
     """A texgen layout as tensor-layouts'."""
     import tensor_layouts as tl
 
     return tl.Layout(layout.shape, layout.stride)
 
 
-def _layout(x: Any) -> Layout:
+def from_tl(x: Any) -> Layout:
     """A tensor-layouts layout as texgen's, one-entry tuples unwrapped as CuTe prints them."""
     return Layout(*_unwrap(x.shape, x.stride))
 
@@ -325,5 +332,5 @@ def _unwrap(shape: IntTuple, stride: Any) -> tuple[IntTuple, Any]:
     return tuple(s for s, _ in pairs), tuple(d for _, d in pairs)
 
 
-def _reason(e: Exception) -> str:
+def reason(e: Exception) -> str:
     return str(e).strip().rstrip(".").split("\n")[0] or type(e).__name__
