@@ -107,7 +107,9 @@ def copy_from_tv(atom: CopyAtom, tv_layout: Layout, tiler: Tiler) -> CopySpec:
                 f"of {len(place)} elements: make its values and threads cover the tiler, or give a larger one."
             )
         sides[name] = TVMap(tile, place[index], str(tiled), _dtype(atom))
-    return CopySpec(atom.name, tile, sides["S"], sides["D"], arch=atom.arch, source=atom.origin, tiler=text, notes=atom.notes)
+    return CopySpec(
+        atom.name, tile, sides["S"], sides["D"], arch=atom.arch, source=atom.origin, tiler=text, notes=atom.notes
+    )
 
 
 def copy_from_thr_val(atom: CopyAtom, thr_layout: Layout, val_layout: Layout) -> CopySpec:
