@@ -90,8 +90,8 @@ def _sandbox(request: Reply) -> Iterator[None]:
     bytecode = sys.dont_write_bytecode
     for fd, stream in enumerate(STREAMS):
         os.dup2(stream, fd)
-    sys.stdin = open(0, closefd=False)
-    sys.stdout, sys.stderr = (open(fd, "w", 1, "utf-8", "replace", closefd=False) for fd in (1, 2))
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    sys.stdout, sys.stderr = (open(fd, "w", 1, "utf-8", "replace", closefd=False) for fd in (1, 2))  # noqa: SIM115
     try:
         if cwd := request.get("cwd"):
             os.chdir(cwd)
