@@ -85,11 +85,10 @@ def legend(operands: list[TVMap], style: Style) -> tuple[list[LegendItem], str]:
     colors = len(palette(style.options.palette))
     shown = min(count, colors)
     items = [LegendItem(i, f"{letter}{i}") for i in range(shown)] if colors > 1 else []
-    if items and count > colors:
-        items[-1] = LegendItem(shown - 1, f"{letter}{shown - 1}, and so on modulo {colors}")
     if style.label == "full" and any((o.owner_counts > 1).any() for o in held):
         items.append(LegendItem(None, "held by several threads"))
-    return items, f"by {style.color_by}" if items else ""
+    again = f" modulo {colors}" if count > colors else ""
+    return items, f"Colour: {style.color_by}{again}" if items[: len(items) - 1] or shown == 1 and colors > 1 else ""
 
 
 def key_line(style: Style) -> list[Line]:

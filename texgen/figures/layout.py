@@ -74,9 +74,9 @@ def _legend(spec: LayoutSpec, options: FigureOptions) -> tuple[list[LegendItem],
     count = min(colors, int(color_key(spec, spec.offsets).max()) + 1)
     items = [LegendItem(i, str(i)) for i in range(max(count, 0))]
     if unit == 1:
-        return items, f"offset modulo {colors}"
+        return items, f"Colour: offset modulo {colors}"
     width = f" = {unit * spec.bits // 8} bytes" if spec.bits and unit * spec.bits % 8 == 0 else ""
-    return items, f"chunk of {unit} elements{width}, modulo {colors}"
+    return items, f"Colour: chunk of {unit} elements{width}, modulo {colors}"
 
 
 def _panel_title(spec: LayoutSpec) -> str:

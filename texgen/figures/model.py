@@ -38,7 +38,8 @@ class Panel:
 
     ``fill`` has one palette index a cell (or HOLE, DIMMED, IN_MEMORY); ``lines`` the label lines from top to bottom, each
     a list of rows of strings; ``shared`` marks cells with several owners; ``rows`` and ``columns`` are the indices that
-    the panel's cells have in the tile, as its axes print them.
+    the panel's cells have in the tile, as its axes print them; ``transposed`` says that the operand's first index runs
+    across.
     """
 
     key: str
@@ -52,6 +53,7 @@ class Panel:
     shared: BoolArray | None = None
     blocks: tuple[Block, ...] = ()
     note: str = ""
+    transposed: bool = False
     x: float = 0.0
     y: float = 0.0
 
@@ -103,6 +105,8 @@ class Figure:
     y0: float = 0.0
     width: float = 0.0
     height: float = 0.0
+    caption_y: float = 0.0
+    """Base line of the legend, or of the first line where there is no legend."""
     warnings: tuple[str, ...] = field(default=())
 
     @property

@@ -68,7 +68,7 @@ def owner_panel(
         return (grid.T if transpose else grid)[np.ix_(row_index, column_index)]
 
     def panel(fill: IntArray, **more: object) -> Panel:
-        return Panel(key, title, row_index, column_index, down, across, fill, **more)  # type: ignore[arg-type]
+        return Panel(key, title, row_index, column_index, down, across, fill, transposed=transpose, **more)  # type: ignore[arg-type]
 
     if in_memory(operand):
         return panel(np.full((len(row_index), len(column_index)), IN_MEMORY), note=memory_note(operand))

@@ -74,20 +74,28 @@ def assemble(
     bottom = max(p.y + p.height for p in panels)
     size = text_size(max(sum(p.width for p in row if p) for row in placed), int(bottom))
     left, top = margins(size, aspect)
-    room = max((right + left) * aspect / size, 46)
-    wrapped = [piece for line in lines for piece in wrap(line, room)]
-    below = [text_width(line.text, line.code) for line in wrapped]
-    below.append(legend_width(legend, legend_title))
-    above = [text_width(title) * 1.25, *(text_width(p.title) + p.x * aspect / size for p in panels)]
-    x0 = -left
-    width = max(right + left, max(below) * size / aspect, max(above) * size / aspect + left) + 0.4 / aspect
-    y0 = -(top + (2.0 * size if title else 0.2))
+    corner = placed[0][0] is None
+    room = max((right + left) * aspect / size, 46.0)
+    wide, high = 0.0, 0.0
+    if corner:  # the empty place above A and left of B
+        wide, high = (panels[0].x - 1.5 * size / aspect) * aspect / size, panels[0].height / size
+    wrapped = [piece for line in lines for piece in wrap(line, wide or room)]
+    legend_em = legend_width(legend, legend_title)
     rows = len(wrapped) + bool(legend or legend_title)
-    height = bottom - y0 + (rows * LEADING + 0.9) * size + 0.1
+    corner = corner and rows * LEADING <= high and max([legend_em, *(text_width(x.text, x.code) for x in wrapped)]) <= wide
+    if not corner:
+        wrapped = [piece for line in lines for piece in wrap(line, room)]
+        rows = len(wrapped) + bool(legend or legend_title)
+    below = 0.0 if corner else max([legend_em, *(text_width(x.text, x.code) for x in wrapped)])
+    above = [text_width(title) * 1.25, *(text_width(p.title) + p.x * aspect / size for p in panels)]
+    width = max(right + left, below * size / aspect, max(above) * size / aspect + left) + 0.4 / aspect
+    y0 = -(top + (2.0 * size if title else 0.2))
+    height = bottom - y0 + (0.3 if corner else (rows * LEADING + 0.9) * size + 0.1)
     return Figure(
         kind=kind, name=name, title=title, panels=tuple(panels), palette=palette, legend=tuple(legend),
         legend_title=legend_title, lines=tuple(wrapped), alt=alt, aspect=aspect, label_size=label, text_size=size,
-        x0=round(x0, 3), y0=round(y0, 3), width=round(width, 3), height=round(height, 3), warnings=tuple(warnings),
+        x0=round(-left, 3), y0=round(y0, 3), width=round(width, 3), height=round(height, 3),
+        caption_y=round(0.9 * size if corner else bottom + 1.35 * size, 3), warnings=tuple(warnings),
     )  # fmt: skip
 
 

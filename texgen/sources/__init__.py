@@ -1,0 +1,272 @@
+"""Anything → Spec. ``read`` looks at the target and chooses the source."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from texgen.checks import check
+from texgen.errors import TexgenError, UsageError
+from texgen.layouts import AnyLayout, Layout
+from texgen.specs import CopySpec, LayoutSpec, MmaSpec, Spec, TVMap, TVSpec, from_dict
+
+CALLABLE = re.compile(r"(?P<place>.+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
+LAYOUT_TEXT = re.compile(r"\s*(?:[(\[\d_?]|(?:S|Sw|Swizzle)\s*<[^>]*>\s*(?:o|∘)\s)")
+JSON_LIMIT = 512 << 20
+"""The largest JSON file that is read, in bytes."""
+WIDTHS = {
+    "f64": 64, "c64": 128, "f32": 32, "tf32": 32, "s32": 32, "u32": 32, "s64": 64, "u64": 64, "f16": 16, "bf16": 16, "s16": 16,
+    "u16": 16, "e4m3": 8, "e5m2": 8, "e8m0": 8, "s8": 8, "u8": 8, "e2m3": 6, "e3m2": 6, "e2m1": 4, "s4": 4, "u4": 4, "b1": 1,
+}  # fmt: skip
+"""Widths of the dtypes in bits."""
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """Options of reading; which of them a target takes depends on its kind.
+
+    ``arch``: the architecture to build for (``sm_90a``), None: what the op asks for. ``atom_layout``, ``tile``,
+    ``val_layout``: as ``make_tiled_mma`` has them, text, tuples or Layouts. ``tv``: the layout text is a thread-value
+    layout over ``tile``. ``bits`` or ``dtype``: the element's width. ``swizzle_unit``: what a swizzle counts in, elements
+    or bytes. ``live``: build a named atom with the installed DSL. ``name``: the spec's name. ``allow_holes``: draw
+    tables that do not cover their tile evenly. ``timeout``: seconds for a callable.
+    """
+
+    arch: str | None = None
+    atom_layout: Any = None
+    tile: Any = None
+    val_layout: Any = None
+    tv: bool = False
+    bits: int = 0
+    dtype: str = ""
+    swizzle_unit: str = ""
+    live: bool = False
+    name: str = ""
+    allow_holes: bool = False
+    timeout: float = 120.0
+
+    @property
+    def width(self) -> int:
+        """The element's width in bits, from ``bits`` or ``dtype``; 0 if neither is given."""
+        if self.bits or not self.dtype:
+            return self.bits
+        if self.dtype not in WIDTHS:
+            raise UsageError(f"--dtype {self.dtype!r} is not known: take one of {', '.join(WIDTHS)}, or give --bits.")
+        return WIDTHS[self.dtype]
+
+
+def read(target: Any, **options: Any) -> Any:
+    """The spec of a target, checked: every operand's table covers its tile evenly.
+
+    A target is a live object of the CuTe DSL (``TiledMma``, ``TiledCopy``, ``MmaAtom``, ``CopyAtom``, ``Layout``,
+    ``ComposedLayout``, a tensor) inside a tracing context, ``module:callable`` or ``file.py:callable``, an atom's CuTe C++
+    name, a C++ type, layout text, a ``.json`` file, an explicit table ``{"tile": [M, N], "tv": [[...], ...]}``, a texgen
+    Layout, or a dict or list of these, which gives a dict or list of specs. ``options`` are those of ``ReadOptions``.
+
+    Raises TexgenError for anything that cannot be read, UsageError for options that do not fit.
+    """
+    if unknown := sorted(set(options) - set(ReadOptions.__dataclass_fields__)):
+        raise UsageError(f"There is no option {unknown[0]!r} for reading: there are {', '.join(ReadOptions.__dataclass_fields__)}.")
+    chosen = ReadOptions(**{k: v for k, v in options.items() if v is not None})
+    return _each(_read(target, chosen), lambda spec: check(_named(spec, chosen), chosen.allow_holes))
+
+
+def _each(specs: Any, action: Callable[[Spec], Spec]) -> Any:
+    if isinstance(specs, Mapping):
+        return {k: _each(v, action) for k, v in specs.items()}
+    if isinstance(specs, list | tuple):
+        return [_each(v, action) for v in specs]
+    return action(specs)
+
+
+def _named(spec: Spec, options: ReadOptions) -> Spec:
+    return replace(spec, name=options.name) if options.name else spec
+
+
+def _read(target: Any, options: ReadOptions) -> Any:
+    if isinstance(target, MmaSpec | CopySpec | TVSpec | LayoutSpec):
+        return target
+    if isinstance(target, Path):
+        target = str(target)
+    if isinstance(target, str):
+        return _read_text(target, options)
+    from texgen.layouts import ComposedLayout
+
+    if isinstance(target, Layout | ComposedLayout):
+        return _read_layout(target, options)
+    if isinstance(target, Mapping) and ({"kind", "tv", "offsets"} & set(target)):
+        return from_dict(dict(target), "the table")
+    from texgen.sources.dsl import is_dsl_object, read_any
+
+    if is_dsl_object(target):
+        return read_any(target, name=options.name, bits=options.width, swizzle_unit=options.swizzle_unit)
+    if isinstance(target, Mapping):
+        return {str(k): _read(v, replace(options, name=str(k))) for k, v in target.items()}
+    if isinstance(target, list | tuple):
+        return [_read(v, options) for v in target]
+    raise TexgenError(
+        f"texgen cannot read a {type(target).__module__}.{type(target).__qualname__}: give an object of the CuTe DSL, "
+        f"module:callable, an atom's name, a C++ type, layout text or a spec."
+    )
+
+
+def _read_text(target: str, options: ReadOptions) -> Any:
+    text = target.strip()
+    if not text:
+        raise TexgenError("The target is empty: give an atom's name, layout text, a C++ type, module:callable or a .json file.")
+    if text.endswith(".json"):
+        return _read_json(Path(text))
+    if CALLABLE.fullmatch(text):
+        from texgen.sources.child import read_callable
+
+        _refuse(options, "a callable", "atom_layout", "val_layout", "tv")
+        return read_callable(
+            text, arch=options.arch, bits=options.width, swizzle_unit=options.swizzle_unit, timeout=options.timeout
+        )
+    if text.endswith(".py"):
+        raise TexgenError(f"{text} is a program: name the function that returns the object to draw, {text}:function.")
+    if LAYOUT_TEXT.match(text):
+        from texgen.sources.text import parse_layout_text
+
+        parsed = parse_layout_text(text)
+        return _read_layout(parsed.layout, options, parsed.bits)
+    if any(c in text for c in "<({"):
+        return _read_cpp(text, options)
+    return _read_atom(text, options)
+
+
+def _refuse(options: ReadOptions, what: str, *names: str) -> None:
+    for name in names:
+        if getattr(options, name):
+            raise UsageError(f"--{name.replace('_', '-')} does not go with {what}: the object has its own.")
+
+
+def _read_json(path: Path) -> Spec:
+    """A spec or explicit table from a file; for plain index lists a pure swizzle is recognised and noted."""
+    try:
+        if path.stat().st_size > JSON_LIMIT:
+            raise TexgenError(f"{path} is larger than {JSON_LIMIT >> 20} MB.")
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise TexgenError(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise TexgenError(f"{path} is no JSON: it is not UTF-8 text.") from None
+    except json.JSONDecodeError as error:
+        raise TexgenError(f"{path} is no JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
+    except (RecursionError, ValueError):
+        raise TexgenError(f"{path} is no spec: it is nested too deeply or holds a number with too many digits.") from None
+    return noted(from_dict(data, str(path)))
+
+
+def noted(spec: Spec) -> Spec:
+    """The spec with a note where its explicit offsets are nothing but a swizzle of 0, 1, 2, …"""
+    if not isinstance(spec, LayoutSpec) or spec.layout or spec.coords:
+        return spec
+    from texgen.sources.smem import recognise_swizzle
+
+    swizzle = recognise_swizzle(spec.offsets.reshape(-1))
+    if swizzle is None or spec.notes:
+        return spec
+    return replace(spec, notes=(f"These offsets are {swizzle} of the row-major index 0 to {spec.offsets.size - 1}.",))
+
+
+def _read_layout(layout: AnyLayout, options: ReadOptions, bits: int = 0) -> Spec:
+    if options.tv:
+        return _read_tv(layout, options)
+    _refuse(options, "a plain layout (add --tv for a thread-value layout)", "tile")
+    _refuse(options, "layout text", "atom_layout", "val_layout", "live")
+    from texgen.sources.smem import layout_spec
+
+    unit = options.swizzle_unit or ("bytes" if bits and not options.width else "")
+    return layout_spec(layout, bits=options.width or bits, unit=unit)
+
+
+def _read_tv(layout: AnyLayout, options: ReadOptions) -> TVSpec:
+    """A TV layout over ``--tile M,N``, or over a tiler whose modes are layouts."""
+    from texgen.copy_tiling import tiler_places
+    from texgen.layouts import tv_table
+
+    if options.tile is None:
+        raise UsageError("A thread-value layout needs the tile that it covers: give --tile M,N.")
+    tile, places, text = tiler_places(as_tile(options.tile))
+    table = tv_table(layout)
+    if table.min() < 0 or table.max() >= len(places):
+        raise TexgenError(
+            f"{layout} reaches index {int(table.max())} and the tile {text} has {len(places)} cells: give a larger --tile."
+        )
+    return TVSpec("", TVMap(tile, places[table], str(layout) if (places == range(len(places))).all() else "", options.dtype),
+                  notes=() if (places == range(len(places))).all() else (f"TV layout {layout}, tiler {text}",))  # fmt: skip
+
+
+def _read_atom(name: str, options: ReadOptions) -> Spec:
+    from texgen.sources import catalog
+
+    atom_layout, tile, val_layout = as_layout(options.atom_layout), as_tile(options.tile), as_layout(options.val_layout)
+    if not options.live:
+        return catalog.read(name, atom_layout, tile, val_layout)
+    from texgen.sources.child import read_live_atom
+    from texgen.tiling import MmaAtom, val_layout_tile
+
+    entry = catalog.find(name)
+    atom = entry.atom()
+    if entry.build is None:
+        raise TexgenError(f"{entry.name} is not in the CuTe DSL ({entry.origin} has it): leave --live out.")
+    if val_layout is not None and isinstance(atom, MmaAtom):
+        tile = val_layout_tile(atom, atom_layout, val_layout)
+    return read_live_atom(entry.name, arch=options.arch, atom_layout=atom_layout, tile=tile, timeout=options.timeout)
+
+
+def _read_cpp(text: str, options: ReadOptions) -> Spec:
+    from texgen.copy_tiling import CopyAtom, copy_from_tv
+    from texgen.sources import catalog, cpp
+    from texgen.sources.grammar import ParsedLayout
+
+    found = cpp.parse_cpp(text)
+    if isinstance(found, ParsedLayout):
+        return _read_layout(found.layout, options, found.bits)
+    if isinstance(found, cpp.CppMmaAtom):
+        return _read_atom(found.atom, options)
+    if isinstance(found, cpp.CppTiledMma):
+        _refuse(options, "a TiledMMA", "atom_layout", "tile", "val_layout")
+        own = replace(options, atom_layout=found.atom_layout, tile=found.tile, val_layout=found.val_layout)
+        return _read_atom(found.atom, own)
+    entry = catalog.copy_entry(found.op, found.dtype, found.op_args)
+    if isinstance(found, cpp.CppTiledCopy) and found.tv_layout is not None and found.tiler is not None:
+        if not isinstance(entry, CopyAtom):
+            raise TexgenError(f"{found.op} is an MMA, and a TiledCopy needs a copy operation.")
+        return copy_from_tv(entry, found.tv_layout, found.tiler)
+    if isinstance(found, cpp.CppTiledCopy) and found.thr_layout is not None:
+        from texgen.copy_tiling import copy_from_thr_val
+
+        return copy_from_thr_val(entry, found.thr_layout, found.val_layout or Layout.of(1))
+    from texgen.copy_tiling import copy_atom
+
+    return copy_atom(entry)
+
+
+def as_layout(value: Any) -> Layout | None:
+    """An atom or value layout from text, a tuple of ints or a Layout."""
+    if value is None or isinstance(value, Layout):
+        return value
+    from texgen.sources.text import parse_atom_layout
+
+    if isinstance(value, int | tuple | list):
+        value = str(tuple(value) if not isinstance(value, int) else (value,))
+    return parse_atom_layout(str(value))
+
+
+def as_tile(value: Any) -> Any:
+    """A permutation or tiler from text or a tuple of ints, Layouts and None."""
+    if value is None:
+        return None
+    from texgen.sources.text import parse_tile
+
+    if isinstance(value, str):
+        return parse_tile(value)
+    if isinstance(value, tuple | list) and all(v is None or isinstance(v, int | Layout) for v in value):
+        return tuple(value)
+    raise UsageError(f"The tile {value!r} is not understood: give (32, 32, 16), with layouts or None as entries, or text.")

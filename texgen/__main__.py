@@ -1,0 +1,3 @@
+from texgen.cli import main
+
+main()

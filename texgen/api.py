@@ -1,0 +1,260 @@
+"""The library's face: ``texgen.figure(target, **options)`` and ``texgen.render_tikz(source)``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from texgen.errors import TexgenError, UsageError
+from texgen.figures import Figure, FigureOptions, draw
+from texgen.specs import Spec, to_json
+
+SUFFIXES = (".tikz", ".tex", ".pdf", ".svg", ".png", ".txt", ".json")
+_FIGURE_OPTIONS = tuple(FigureOptions.__dataclass_fields__)
+
+
+def say(message: str) -> None:
+    """A remark for the user, one line on stderr."""
+    print(f"texgen: {message}", file=sys.stderr)
+
+
+class Drawing:
+    """One figure, ready in every form. In Jupyter it shows itself."""
+
+    def __init__(self, spec: Spec, options: FigureOptions, templates: Sequence[str | Path] = ()) -> None:
+        self.spec = spec
+        self.options = options
+        self.figure: Figure = draw(spec, options)
+        self.templates = tuple(str(t) for t in templates)
+
+    def tikz(self) -> str:
+        """The fragment for ``\\input``; needs only ``\\usepackage{tikz}``."""
+        from texgen.render.tex import tikz
+
+        return tikz(self.figure, self.templates)
+
+    def tex(self) -> str:
+        """A standalone LaTeX document."""
+        from texgen.render.tex import document
+
+        return document(self.figure, self.templates)
+
+    def svg(self) -> str:
+        """SVG, made without TeX."""
+        from texgen.render.svg import svg
+
+        return svg(self.figure, self.templates)
+
+    def text(self) -> str:
+        """Plain text, one row of cells a line."""
+        from texgen.render.text import text
+
+        return text(self.figure, self.templates)
+
+    def json(self) -> str:
+        """The spec as JSON."""
+        return to_json(self.spec)
+
+    def pdf(self, engine: str | None = None) -> bytes:
+        """PDF through a TeX engine; where there is none, or its memory ends, from the SVG, saying so.
+
+        Raises TexgenError with the first error of TeX's log.
+        """
+        return self._pdf(engine)[0]
+
+    def png(self, engine: str | None = None, scale: float = 2.0) -> bytes:
+        """PNG through TeX and pdftocairo, otherwise from the SVG. ``scale`` multiplies the SVG's pixels."""
+        from texgen.render import engine as tex
+        from texgen.render import raster
+        from texgen.render.svg import CELL_PX
+
+        longest = max(self.figure.width * self.figure.aspect, self.figure.height) * CELL_PX
+        scale = min(scale, raster.MOST_PIXELS / longest)
+        if (engine or tex.available()) and raster.shutil.which("pdftocairo"):
+            pdf, by_tex = self._pdf(engine)
+            if by_tex:
+                from texgen.render.context import context
+
+                dpi = scale * CELL_PX / context(self.figure)["figure"]["cell_mm"] * 25.4
+                image = raster.pdf_to_png(pdf, dpi)
+                if image is not None:
+                    return image
+        elif engine is None:
+            say("no TeX engine with pdftocairo is on the PATH, the PNG is drawn from the SVG (texgen doctor says more)")
+        return raster.svg_to_png(self.svg(), scale)
+
+    def _pdf(self, engine: str | None) -> tuple[bytes, bool]:
+        """(PDF, whether TeX made it)."""
+        from texgen.render import engine as tex
+        from texgen.render import raster
+        from texgen.render.escape import unknown_characters
+
+        chosen = tex.choose(engine)
+        if chosen is None:
+            say("no TeX engine is on the PATH, the PDF is drawn from the SVG (texgen doctor says more)")
+            return raster.svg_to_pdf(self.svg()), False
+        source = self.tex()
+        if chosen == "pdflatex" and (unknown := unknown_characters(source)):
+            say(f"pdflatex cannot print {unknown}: the PDF shows their numbers (--engine lualatex with a font that has them does)")
+        try:
+            return tex.compile_pdf(source, chosen), True
+        except tex.TexFailure as failure:
+            if not failure.capacity:
+                raise
+            others = [name for name in tex.available() if name == "lualatex" and name != chosen]
+            if engine is None and others:
+                say(f"{chosen}'s memory ended at this picture, {others[0]} draws it")
+                return tex.compile_pdf(source, others[0]), True
+            say(f"{chosen}'s memory ended at this picture, the PDF is drawn from the SVG")
+            return raster.svg_to_pdf(self.svg()), False
+
+    def data(self, suffix: str, engine: str | None = None) -> bytes:
+        """The bytes of a file with that suffix. Raises UsageError for a suffix that is none of ours."""
+        makers: dict[str, Any] = {
+            ".tikz": self.tikz, ".tex": self.tex, ".svg": self.svg, ".txt": self.text, ".json": self.json,
+            ".pdf": lambda: self.pdf(engine), ".png": lambda: self.png(engine),
+        }  # fmt: skip
+        if suffix.lower() not in makers:
+            raise UsageError(f"texgen writes no {suffix or 'file without a suffix'}: name the output with one of {', '.join(SUFFIXES)}.")
+        made = makers[suffix.lower()]()
+        return made if isinstance(made, bytes) else made.encode("utf-8")
+
+    def save(self, path: str | Path, engine: str | None = None) -> Path:
+        """Write the form that the suffix names, whole or not at all.
+
+        A failing TeX run leaves its source as ``NAME.failed.tex`` beside the output.
+        """
+        from texgen.render.engine import TexFailure
+        from texgen.render.files import write
+
+        path = Path(path)
+        try:
+            return write(path, self.data(path.suffix, engine))
+        except TexFailure as failure:
+            kept = write(path.with_name(path.stem + ".failed.tex"), self.tex())
+            raise TexgenError(failure.message, "\n".join(filter(None, [failure.detail, f"  its source is kept in {kept}"]))) from None
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"image/svg+xml": self.svg(), "text/plain": self.text()}
+
+    def __repr__(self) -> str:
+        return f"<texgen {self.figure.kind} figure {self.figure.name or self.figure.title!r}, {self.figure.cells:,} cells>"
+
+
+class Drawings(Mapping[str, Drawing]):
+    """Several figures by name, from a dict or a list of targets: one file each, none lost."""
+
+    def __init__(self, drawings: dict[str, Drawing]) -> None:
+        self._drawings = drawings
+
+    def __getitem__(self, name: str) -> Drawing:
+        return self._drawings[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._drawings)
+
+    def __len__(self) -> int:
+        return len(self._drawings)
+
+    def save(self, path: str | Path, engine: str | None = None) -> list[Path]:
+        """Write ``figure-A.pdf``, ``figure-B.pdf`` … for ``figure.pdf``, by the names of the dict or 0, 1, …"""
+        path = Path(path)
+        return [d.save(path.with_name(f"{path.stem}-{file_part(n)}{path.suffix}"), engine) for n, d in self.items()]
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/html": "\n".join(d.svg() for d in self.values()), "text/plain": repr(self)}
+
+    def __repr__(self) -> str:
+        return f"<texgen figures {', '.join(self)}>"
+
+
+def file_part(name: str) -> str:
+    """A name as part of a file name: letters, digits, ``.``, ``_``, ``-``."""
+    kept = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
+    return kept.strip("._")[:120] or "figure"
+
+
+def figure(target: Any, *, templates: Sequence[str | Path] = (), **options: Any) -> Any:
+    """A ``Drawing`` of a target (``Drawings`` for a dict or list of them).
+
+    ``target`` is all that ``texgen.read`` takes, or a spec that it gave. Options of reading (``atom_layout``, ``tile``,
+    ``arch``, …) and of the figure (``highlight``, ``rows``, ``palette``, …) go together. Raises TexgenError.
+    """
+    from texgen.sources import read
+
+    look = {k: options.pop(k) for k in list(options) if k in _FIGURE_OPTIONS and k != "tile"}
+    chosen = FigureOptions.of(**look)
+    return drawings(read(target, **options), chosen, templates)
+
+
+def drawings(specs: Any, options: FigureOptions, templates: Sequence[str | Path] = ()) -> Any:
+    """Drawing(s) of what ``texgen.read`` gave."""
+    if isinstance(specs, Mapping):
+        return Drawings({str(k): drawings(v, options, templates) for k, v in specs.items()})
+    if isinstance(specs, list | tuple):
+        return Drawings({str(i): drawings(v, options, templates) for i, v in enumerate(specs)})
+    return Drawing(specs, options, templates)
+
+
+class TikzPicture:
+    """A TikZ source that TeX has drawn; ``source`` is the picture, ``tex()`` the document, ``pdf()`` and ``png()`` its bytes."""
+
+    def __init__(self, source: str, engine: str | None = None, inputs: Sequence[Path] = ()) -> None:
+        self.source = source
+        self._engine = engine
+        self._inputs = inputs
+        self._pdf: bytes | None = None
+
+    def tex(self) -> str:
+        """A standalone document around the picture."""
+        from texgen.render.tex import wrap_document
+
+        return wrap_document(self.source.rstrip() + "\n")
+
+    def pdf(self) -> bytes:
+        """The PDF. Raises TexgenError where no TeX engine is on the PATH or the source does not compile."""
+        from texgen.render import engine as tex
+
+        if self._pdf is None:
+            chosen = tex.choose(self._engine)
+            if chosen is None:
+                raise TexgenError(f"A TikZ source needs a TeX engine and none is on the PATH: install one (on Debian and Ubuntu: {tex.INSTALL}).")
+            self._pdf = tex.compile_pdf(self.tex(), chosen, self._inputs)
+        return self._pdf
+
+    def png(self, dpi: float = 144.0) -> bytes:
+        """A PNG through pdftocairo. Raises TexgenError where that is missing."""
+        from texgen.render.raster import pdf_to_png
+
+        image = pdf_to_png(self.pdf(), dpi)
+        if image is None:
+            raise TexgenError("A PNG of a TikZ source needs pdftocairo: install poppler-utils.")
+        return image
+
+    def save(self, path: str | Path) -> Path:
+        """Write ``.tex``, ``.tikz``, ``.pdf`` or ``.png``."""
+        from texgen.render.files import write
+
+        path = Path(path)
+        made: dict[str, Any] = {".tikz": lambda: self.source, ".tex": self.tex, ".pdf": self.pdf, ".png": self.png}
+        if path.suffix not in made:
+            raise UsageError(f"A TikZ source is written as .tikz, .tex, .pdf or .png, not {path.suffix!r}.")
+        return write(path, made[path.suffix]())
+
+    def _repr_png_(self) -> bytes:
+        return self.png()
+
+
+def render_tikz(source: str, engine: str | None = None) -> TikzPicture:
+    """The picture of a TikZ source; usable as ``render_func`` of the DSL's ``cute.viz.print_latex_tv``.
+
+    In a notebook the picture is displayed at once. Raises TexgenError where TeX is missing or fails.
+    """
+    picture = TikzPicture(source, engine)
+    picture.pdf()
+    if "IPython" in sys.modules and (shell := sys.modules["IPython"].get_ipython()) is not None:
+        del shell
+        sys.modules["IPython"].display.display(picture)
+    return picture

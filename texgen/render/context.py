@@ -1,0 +1,162 @@
+"""What the templates get: the figure and, a panel, its rectangles, label rows, ticks and positions.
+
+Everything a template prints is settled here, in cells; the templates only write it down. ``docs/`` lists the names that
+an author who overrides a template may rely on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from texgen.figures.labels import text_width
+from texgen.figures.model import DIMMED, HOLE, IN_MEMORY, Figure, Panel, rectangles, ticks
+from texgen.figures.palette import DIM, DIM_INK, INK, MEMORY
+from texgen.figures.place import LEADING
+
+FILL_NAMES = {HOLE: "Hole", DIMMED: "Dim", IN_MEMORY: "Memory"}
+FILL_COLORS = {HOLE: "FFFFFF", DIMMED: DIM, IN_MEMORY: MEMORY}
+RUNS_A_PATH = 20
+"""Rectangles in one TeX path: the DVI driver's time is quadratic in it."""
+NAMED_BLOCKS = 1500
+LARGEST_BLOCK_NAME = 2.2
+CELL_MM = 5.0
+WIDEST_MM = 5000.0
+"""TeX ends at 5758 mm, Acrobat refuses pages over 5080 mm."""
+
+
+def context(figure: Figure) -> dict[str, Any]:
+    """The names that every template may use: ``figure``, ``panels``, ``legend``, ``lines``, ``version``."""
+    from texgen import __version__
+
+    size = figure.text_size
+    legend_y = figure.caption_y
+    first = legend_y + (LEADING * size if figure.legend or figure.legend_title else 0.0)
+    head = {name: getattr(figure, name) for name in (
+        "kind", "name", "title", "alt", "aspect", "label_size", "text_size", "palette", "legend_title", "x0", "y0", "width", "height"
+    )}  # fmt: skip
+    cells = max(figure.width * figure.aspect, figure.height)
+    head |= {
+        "cell_mm": min(CELL_MM, WIDEST_MM / cells),
+        "left": figure.x0,
+        "title_y": figure.y0 + 1.35 * size,
+        "legend_y": legend_y,
+        "ink": INK, "dim": DIM, "dim_ink": DIM_INK, "memory": MEMORY,
+    }  # fmt: skip
+    return {
+        "figure": head,
+        "panels": [panel_context(p, figure) for p in figure.panels],
+        "legend": [{"fill": item.fill, "text": item.text} for item in figure.legend],
+        "lines": [(line, first + i * LEADING * size) for i, line in enumerate(figure.lines)],
+        "version": __version__,
+    }
+
+
+def panel_context(panel: Panel, figure: Figure) -> dict[str, Any]:
+    """One panel's numbers; see ``context``."""
+    size = figure.text_size
+    r0, c0 = int(panel.rows[0]), int(panel.columns[0])
+    origin = (-float(c0), -float(r0))
+    down, across = (origin[0], origin[1] + 1), (origin[0] + 1, origin[1])
+    wide_step = _step(size * 0.85 * (text_width(str(int(panel.columns[-1]))) + 0.5) / figure.aspect)
+    return {
+        "key": panel.key, "title": panel.title, "x": panel.x, "y": panel.y,
+        "width": panel.width, "height": panel.height, "row_axis": panel.row_axis, "column_axis": panel.column_axis,
+        "origin": origin,
+        "row_step": across if panel.transposed else down,
+        "column_step": down if panel.transposed else across,
+        "fills": list(_fills(panel)),
+        "marks": _marks(panel),
+        "label_rows": _label_rows(panel),
+        "blocks": _blocks(panel, figure),
+        "note_lines": _note(panel, figure),
+        "across_ticks": ticks(panel.columns, wide_step),
+        "down_ticks": ticks(panel.rows, _step(size * 0.95)),
+        "across": _spread(ticks(panel.columns, wide_step), panel.width),
+        "down": _spread(ticks(panel.rows, _step(size * 0.95)), panel.height),
+        "corner": (-0.3 * size / figure.aspect, -0.42 * size),
+        "title_y": -1.65 * size,
+    }  # fmt: skip
+
+
+def _fills(panel: Panel) -> Iterator[tuple[str, list[tuple[int, int, int, int]]]]:
+    """(name, rectangles) with at most RUNS_A_PATH rectangles each, one name after another."""
+    by_fill: dict[int, list[tuple[int, int, int, int]]] = {}
+    for rectangle, fill in rectangles(panel.fill):
+        by_fill.setdefault(fill, []).append(rectangle)
+    for fill in sorted(by_fill):
+        runs = by_fill[fill]
+        for i in range(0, len(runs), RUNS_A_PATH):
+            yield fill_name(fill), runs[i : i + RUNS_A_PATH]
+
+
+def fill_name(fill: int) -> str:
+    """``3`` for a palette index, ``Dim``, ``Hole`` or ``Memory`` for the others."""
+    return FILL_NAMES.get(fill, str(fill))
+
+
+def fill_color(fill: int, palette: tuple[str, ...]) -> str:
+    return FILL_COLORS[fill] if fill in FILL_COLORS else palette[fill]
+
+
+def _marks(panel: Panel) -> list[list[tuple[int, int]]]:
+    if panel.shared is None:
+        return []
+    rows = [[(r, c) for c, marked in enumerate(row) if marked] for r, row in enumerate(panel.shared.tolist())]
+    return [row for row in rows if row]
+
+
+def _label_rows(panel: Panel) -> list[list[list[tuple[str, bool]]]]:
+    """Row → line → cell → (text, greyed); lines that are empty in the whole row are left out."""
+    if not panel.lines:
+        return []
+    dim = (panel.fill == DIMMED).tolist()
+    out = []
+    for r, dims in enumerate(dim):
+        out.append([list(zip(line[r], dims, strict=True)) for line in panel.lines])
+    return out
+
+
+def _blocks(panel: Panel, figure: Figure) -> list[dict[str, Any]]:
+    named = len(panel.blocks) <= NAMED_BLOCKS
+    out = []
+    for b in panel.blocks:
+        fit = min(0.6 * b.height, 0.85 * b.width * figure.aspect / max(text_width(b.name), 0.5)) / figure.text_size
+        out.append({
+            "row": b.row, "column": b.column, "height": b.height, "width": b.width, "name": b.name,
+            "x": b.column + b.width / 2, "y": b.row + b.height / 2,
+            "size": min(fit, LARGEST_BLOCK_NAME) if named else 0.0,
+        })  # fmt: skip
+    return out
+
+
+def _note(panel: Panel, figure: Figure) -> list[tuple[str, float]]:
+    """A note's lines, broken to the panel's width, with their base lines from the middle of the panel."""
+    if not panel.note:
+        return []
+    room = panel.width * figure.aspect / figure.text_size - 1.0
+    lines, line = [], ""
+    for word in panel.note.split():
+        longer = f"{line} {word}".strip()
+        if line and text_width(longer) > room:
+            lines.append(line)
+            longer = word
+        line = longer
+    lines.append(line)
+    top = panel.height / 2 - (len(lines) - 1) * 0.6 * figure.text_size + 0.35 * figure.text_size
+    return [(text, top + i * 1.2 * figure.text_size) for i, text in enumerate(lines)]
+
+
+def _step(needed: float) -> int:
+    """The smallest of 1, 2, 4, 8, … cells that holds a number of that size."""
+    step = 1
+    while step < needed:
+        step *= 2
+    return step
+
+
+def _spread(marked: list[tuple[int, str]], length: int) -> list[str]:
+    out = [""] * length
+    for position, text in marked:
+        out[position] = text
+    return out

@@ -1,0 +1,82 @@
+"""The Jinja environments: one with TeX's delimiters (``<< >>``, ``<% %>``), one with autoescaping for SVG and HTML."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from texgen.errors import TexgenError
+from texgen.render import escape
+
+
+def number(value: float) -> str:
+    """A number in fixed notation, at most three decimals: neither TeX nor SVG gets ``1e-06``."""
+    text = f"{value:.3f}".rstrip("0").rstrip(".")
+    return "0" if text in ("-0", "") else text
+
+
+def home() -> Path:
+    """The folder of the templates: inside the installed package, or beside it in a checkout."""
+    package = Path(__file__).resolve().parent.parent
+    for folder in (package / "templates", package.parent / "templates"):
+        if folder.is_dir():
+            return folder
+    raise TexgenError("texgen's templates are missing: install the package again with pip install --force-reinstall texgen.")
+
+
+@cache
+def environments(folders: tuple[str, ...] = ()) -> tuple[jinja2.Environment, jinja2.Environment]:
+    """(for TeX, for markup). Templates in ``folders`` go before texgen's own of the same name.
+
+    An author's template runs in Jinja's sandbox.
+    """
+    from jinja2.sandbox import SandboxedEnvironment
+
+    kind: type[jinja2.Environment] = SandboxedEnvironment if folders else jinja2.Environment
+    loader = jinja2.FileSystemLoader([*folders, str(home())])
+    common: dict[str, Any] = {
+        "loader": loader, "undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True,
+        "keep_trailing_newline": True, "auto_reload": False,
+    }  # fmt: skip
+    tex = kind(
+        block_start_string="<%", block_end_string="%>", variable_start_string="<<", variable_end_string=">>",
+        comment_start_string="<#", comment_end_string="#>", **common,
+    )  # fmt: skip
+    markup = kind(autoescape=True, **common)
+    tex.filters |= {"n": number, "tex": escape.to_tex, "comment": escape.one_line}
+    markup.filters |= {"n": number}
+    return tex, markup
+
+
+def fill(template: str, context: dict[str, Any], folders: tuple[str, ...] = ()) -> str:
+    """The text of a template. Raises TexgenError with file and line for a mistake in a template."""
+    for folder in folders:
+        if not Path(folder).is_dir():
+            raise TexgenError(f"The template folder {folder} does not exist.")
+    tex, markup = environments(folders)
+    environment = tex if template.endswith((".tikz.j2", ".tex.j2")) else markup
+    try:
+        return environment.get_template(template).render(context)
+    except jinja2.TemplateSyntaxError as error:
+        raise _explained(error.filename or template, error.lineno, error.message or "syntax error") from None
+    except jinja2.TemplateNotFound as error:
+        raise TexgenError(f"There is no template {error.name}.") from None
+    except (jinja2.TemplateError, TypeError, ValueError, ZeroDivisionError, AttributeError) as error:
+        import traceback
+
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.endswith(".j2")]
+        if not frames:
+            raise
+        raise _explained(frames[-1].filename, frames[-1].lineno or 0, str(error)) from error
+
+
+def _explained(filename: str, line: int, what: str) -> TexgenError:
+    path = Path(filename)
+    source = ""
+    if path.is_file():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        source = f"  {lines[line - 1].strip()}" if 0 < line <= len(lines) else ""
+    return TexgenError(f"The template {filename}, line {line}, cannot be filled: {what}.", source)

@@ -1,0 +1,56 @@
+"""Text into TeX: whatever a title holds is shown, never acted on."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+from typing import Any
+
+_PLAIN = re.compile(r"[A-Za-z0-9 .,:;()+=/*!?@-]*")
+_OWN = {
+    "×": r"$\times$", "·": r"$\cdot$", "–": "--", "—": "---", "…": r"\ldots{}", "→": r"$\rightarrow$", "←": r"$\leftarrow$",
+    "↓": r"$\downarrow$", "∘": r"$\circ$", "≤": r"$\leq$", "≥": r"$\geq$", "⊕": r"$\oplus$", "-": "-", '"': "''",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "'": "'", "`": r"\textasciigrave{}",
+}  # fmt: skip
+
+
+def one_line(text: str) -> str:
+    """Text without line breaks and control characters, for comments."""
+    return "".join(" " if _is_control(c) else c for c in text)
+
+
+def to_tex(text: object) -> str:
+    """Text as LaTeX that prints it; characters without a LaTeX form become ``\\txgU{HEX}``.
+
+    >>> to_tex("a_b & 50% #1")
+    'a\\\\_b \\\\& 50\\\\% \\\\#1'
+    """
+    text = str(text)
+    if _PLAIN.fullmatch(text):
+        return text
+    return str(_encoder().unicode_to_latex("".join("\ufffd" if _is_control(c) else c for c in text)))
+
+
+def unknown_characters(text: str) -> str:
+    """Those characters of a TeX source that only lualatex and xelatex can print (``\\txgU`` in it)."""
+    codes = re.findall(r"\\txgU\{([0-9A-F]+)\}", text)
+    return "".join(dict.fromkeys(chr(int(code, 16)) for code in codes))
+
+
+def _is_control(c: str) -> bool:
+    return unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+
+
+@cache
+def _encoder() -> Any:
+    """pylatexenc's encoder, our own table first."""
+    from pylatexenc.latexencode import RULE_DICT, UnicodeToLatexConversionRule, UnicodeToLatexEncoder
+
+    own = UnicodeToLatexConversionRule(RULE_DICT, {ord(k): v for k, v in _OWN.items()}, replacement_latex_protection="none")
+    return UnicodeToLatexEncoder(
+        conversion_rules=[own, "defaults"],
+        replacement_latex_protection="braces-all",
+        unknown_char_policy=lambda c: f"\\txgU{{{ord(c):04X}}}",
+        unknown_char_warning=False,
+    )

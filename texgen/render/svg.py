@@ -1,0 +1,104 @@
+"""Figure → SVG, straight from its own template."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from texgen.figures.labels import text_width
+from texgen.figures.model import Figure
+from texgen.render.context import context, fill_color
+from texgen.render.environment import fill, number
+
+CELL_PX = 24.0
+FONTS = {
+    "text": "Helvetica,Arial,'Liberation Sans','DejaVu Sans',sans-serif",
+    "code": "'DejaVu Sans Mono',Menlo,Consolas,'Liberation Mono',monospace",
+}
+LINE_STEP = 1.15
+
+
+def svg(figure: Figure, templates: tuple[str, ...] = ()) -> str:
+    """The SVG text. Ids and class names begin with ``txg``, ids hold a hash of the figure, so that several can be inlined."""
+    text = fill("figure.svg.j2", svg_context(figure), templates)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:10]
+    return text.replace(_ID, f"txg-{digest}")
+
+
+_ID = "txg-0000000000"
+
+
+def svg_context(figure: Figure) -> dict[str, Any]:
+    """The templates' common names, and lengths in pixels of a cell of 24."""
+    out = context(figure)
+    cw, ch = CELL_PX * figure.aspect, CELL_PX
+    text_px = figure.text_size * ch
+    out |= {
+        "id": _ID, "fonts": FONTS, "cw": cw, "ch": ch,
+        "px_width": figure.width * cw, "px_height": figure.height * ch,
+        "text_px": text_px, "label_px": figure.label_size * ch, "left_px": 0.3 * text_px,
+        "title_px": (out["figure"]["title_y"] - figure.y0) * ch,
+        "tick_up": -0.3 * text_px, "tick_left": -0.3 * text_px,
+    }  # fmt: skip
+    for panel in out["panels"]:
+        _place_panel(panel, figure, cw, ch)
+    out["lines"] = [(line, (y - figure.y0) * ch) for line, y in out["lines"]]
+    out |= _legend(figure, out, text_px, ch)
+    return out
+
+
+def _place_panel(panel: dict[str, Any], figure: Figure, cw: float, ch: float) -> None:
+    """Adds pixel positions to a panel's context."""
+    by_name: dict[str, list[str]] = {}
+    colors: dict[str, str] = {}
+    for name, runs in panel["fills"]:
+        colors[name] = _color(name, figure.palette)
+        by_name.setdefault(name, []).extend(_rectangle(c * cw, r * ch, w * cw, h * ch) for r, c, h, w in runs)
+    width, height = panel["width"] * cw, panel["height"] * ch
+    down = "".join(f"M{number(i * cw)} 0v{number(height)}" for i in range(1, panel["width"]))
+    side = 0.18 * cw
+    panel |= {
+        "px": (panel["x"] - figure.x0) * cw, "py": (panel["y"] - figure.y0) * ch, "pw": width, "ph": height,
+        "paths": [(name, colors[name], "".join(parts)) for name, parts in by_name.items()],
+        "grid": down + "".join(f"M0 {number(i * ch)}h{number(width)}" for i in range(1, panel["height"])),
+        "mark_path": "".join(
+            f"M{number((c + 1) * cw)} {number((r + 1) * ch)}h{number(-side)}l{number(side)} {number(-side)}z" for row in panel["marks"] for r, c in row
+        ),
+        "centres": [number((c + 0.5) * cw) for c in range(panel["width"])],
+        "baselines": _baselines(panel, figure, ch),
+    }  # fmt: skip
+
+
+def _baselines(panel: dict[str, Any], figure: Figure, ch: float) -> list[list[str]]:
+    size = figure.label_size
+    count = len(panel["label_rows"][0]) if panel["label_rows"] else 0
+    steps = [0.5 + (i - (count - 1) / 2) * LINE_STEP * size + 0.36 * size for i in range(count)]
+    return [[number((r + s) * ch) for s in steps] for r in range(panel["height"])]
+
+
+def _rectangle(x: float, y: float, w: float, h: float) -> str:
+    return f"M{number(x)} {number(y)}h{number(w)}v{number(h)}h{number(-w)}z"
+
+
+def _color(name: str, palette: tuple[str, ...]) -> str:
+    from texgen.render.context import FILL_NAMES
+
+    codes = {v: k for k, v in FILL_NAMES.items()}
+    return fill_color(codes[name] if name in codes else int(name), palette)
+
+
+def _legend(figure: Figure, out: dict[str, Any], text_px: float, ch: float) -> dict[str, Any]:
+    """Swatches one after another; text widths are estimates, since an SVG cannot measure."""
+    base = (out["figure"]["legend_y"] - figure.y0) * ch
+    start, side = 0.3 * text_px, 0.85 * text_px
+    x = start + (text_width(figure.legend_title) + 1.0 if figure.legend_title else 0.0) * text_px
+    items = []
+    for item in figure.legend:
+        corner = base - 0.78 * text_px + side
+        mark = f"M{number(x + side)} {number(corner)}h{number(-side / 2)}l{number(side / 2)} {number(-side / 2)}z"
+        items.append({
+            "fill": item.fill, "text": item.text, "x": x, "y": base - 0.78 * text_px, "side": side, "mark": mark,
+            "color": None if item.fill is None else fill_color(item.fill, figure.palette), "text_x": x + side + 0.25 * text_px,
+        })  # fmt: skip
+        x += side + (1.0 + text_width(item.text)) * text_px
+    return {"legend": items, "legend_base": base, "legend_start": start}
