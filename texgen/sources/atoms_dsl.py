@@ -30,7 +30,8 @@ TYPES = {
 """The DSL's type names and the PTX ISA's."""
 
 INPUTS = (
-    "Float16", "BFloat16", "Float8E4M3FN", "Float8E5M2", "Float6E3M2FN", "Float6E2M3FN", "Float4E2M1FN", "Int8", "Uint8",
+    "Float16", "BFloat16", "Float8E4M3FN", "Float8E5M2", "Float6E3M2FN", "Float6E2M3FN", "Float4E2M1FN",
+    "Int8", "Uint8",
 )  # fmt: skip
 SCALES = ("Float8E8M0FNU", "Float8E4M3FN", "FloatNV8E5M3FNU")
 NS = tuple(range(8, 257, 8))
@@ -134,7 +135,8 @@ def mma_candidates(path: str) -> Iterator[dict[str, Any]]:
     tensor_core = module in ("warpgroup", "tcgen05")
     choices: dict[str, Sequence[Any]] = {
         "ab_dtype": INPUTS, "a_dtype": INPUTS, "b_dtype": INPUTS, "acc_dtype": ("Float32", "Float16", "Int32"),
-        "abacc_dtype": ("Float16", "Float32", "Float64"), "sf_type": SCALES, "sf_dtype": SCALES, "sf_vec_size": (16, 32),
+        "abacc_dtype": ("Float16", "Float32", "Float64"), "sf_type": SCALES, "sf_dtype": SCALES,
+        "sf_vec_size": (16, 32),
         "shape_mnk": tuple([16, 8, k] for k in (4, 8, 16, 32, 64)),
         "instruction_shape": ([64, 64], [128, 64], [256, 64]) if module == "tcgen05" else ([64, 64],),
         "cta_group": ("ONE", "TWO"), "a_src": ("SMEM", "RMEM") if module == "warpgroup" else ("SMEM", "TMEM"),

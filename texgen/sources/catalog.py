@@ -20,7 +20,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from texgen.copy_tiling import CopyAtom, copy_atom, copy_from_thr_val
@@ -127,12 +127,12 @@ def find(name: str) -> Entry:
 
 def _lookup(name: str) -> Entry | None:
     index = _index()
-    if (line := index.get(name.lower())) is not None and "n" not in line:
+    if (text := index.get(name.lower())) is not None and "{n}" not in name.lower():
+        line = _parsed(text)
         return Entry(_cased(line, name), 0, line)
-    if m := FAMILY.match(name):
-        line = index.get(f"{m[1]}{{N}}{m[3]}".lower())
-        n = int(m[2])
-        if line is not None and "n" in line and n in ns(line):
+    if (m := FAMILY.match(name)) and (text := index.get(f"{m[1]}{{N}}{m[3]}".lower())) is not None:
+        line, n = _parsed(text), int(m[2])
+        if n in ns(line):
             return Entry(str(line["name"]).replace("{N}", str(n)), n, line)
     return None
 
@@ -200,24 +200,38 @@ def read(
 
 
 @cache
-def _lines() -> list[dict[str, Any]]:
+def _text() -> list[str]:
+    """The data file's lines, one family each, unparsed: parsing all of them takes longer than drawing one."""
     try:
-        text = files("texgen.sources").joinpath(DATA).read_text(encoding="utf-8")
+        lines = Path(__file__).with_name(DATA).read_text(encoding="utf-8").splitlines()
     except OSError as e:
         raise TexgenError(
             f"The catalogue of atoms ({DATA}) is missing: reinstall texgen, or make it with texgen atoms --save."
         ) from e
-    return list(json.loads(text)["atoms"])
+    return [line.rstrip(",") for line in lines if line.startswith('{"name":')]
 
 
 @cache
-def _index() -> dict[str, dict[str, Any]]:
-    """Lines by their lower-case names, ``{n}`` in place of N."""
-    out: dict[str, dict[str, Any]] = {}
-    for line in _lines():
-        for name in (line["name"], *line.get("aka", ())):
+def _index() -> dict[str, str]:
+    """Unparsed lines by their lower-case names, ``{n}`` in place of N."""
+    out: dict[str, str] = {}
+    for line in _text():
+        names = [line[9 : line.index('"', 9)]]
+        if '"aka":[' in line:
+            names += json.loads(line)["aka"]
+        for name in names:
             out.setdefault(name.lower(), line)
     return out
+
+
+@cache
+def _parsed(line: str) -> dict[str, Any]:
+    return dict(json.loads(line))
+
+
+@cache
+def _lines() -> list[dict[str, Any]]:
+    return [_parsed(line) for line in _text()]
 
 
 @cache
