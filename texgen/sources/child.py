@@ -18,12 +18,15 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from texgen.errors import TexgenError
+from texgen.layouts import Layout
 from texgen.sources.dsl import Specs
-from texgen.sources.wire import unpack
+from texgen.sources.wire import pack, unpack
+from texgen.specs import Spec
 
 ROOT = str(Path(__file__).resolve().parents[2])
 TIMEOUT = 120.0
@@ -252,10 +255,21 @@ def read_callable(
     return cast("Specs", unpack(reply["specs"]))
 
 
-def read_live_atom(name: str, *, arch: str | None = None, timeout: float = TIMEOUT, **options: Any) -> Specs:
-    """An atom by its CuTe C++ name, built by the installed DSL.
+def read_live_atom(
+    name: str,
+    *,
+    atom_layout: Layout | None = None,
+    tile: Sequence[Any] | None = None,
+    arch: str | None = None,
+    timeout: float = TIMEOUT,
+) -> Spec:
+    """An atom of the catalogue by its name, built and tiled by the installed DSL.
 
-    ``options`` go to ``atoms_dsl.build_live`` and must be JSON values. Raises TexgenError as ``read_callable`` does.
+    ``atom_layout`` and ``tile`` (ints, Layouts or None) are as for ``tiling.tile_mma``. Raises TexgenError for an atom
+    that the DSL lacks or a tiling that it refuses, and as ``read_callable`` does.
     """
-    reply = request("atom", name, name=name, arch=arch, options=options, timeout=timeout)
-    return cast("Specs", unpack(reply["specs"]))
+    reply = request(
+        "atom", name, name=name, arch=arch, timeout=timeout,
+        atom_layout=pack(atom_layout), tile=pack(None if tile is None else list(tile)),
+    )  # fmt: skip
+    return cast("Spec", unpack(reply["specs"]))

@@ -276,7 +276,7 @@ def _read_mma(mma: Any, name: str) -> MmaSpec:
             for i, x in enumerate("ABC")
         }
     return MmaSpec(
-        name or own_name, tile, **maps, arch=names.mma_arch(op, atom), source=source(), atom_mnk=atom,
+        name or own_name, tile, **maps, arch=names.mma_arch(op), source=source(), atom_mnk=atom,
         thr_layout_vmnk=threads, permutation_mnk=permutation, notes=notes, warnings=warnings,
     )  # fmt: skip
 

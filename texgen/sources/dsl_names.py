@@ -58,45 +58,37 @@ def mma_memory(op: Any) -> tuple[str, str, str]:
     return "rmem", "rmem", "rmem"
 
 
+def scale_dtype(op: Any) -> str:
+    """The element type of a block-scaled operation's scale factors, empty for others."""
+    return dtype_name(getattr(op, "sf_type", None) or getattr(op, "sf_dtype", None))
+
+
 def mma_name(op: Any, mnk: tuple[int, int, int]) -> str:
-    """The operation's name in the manner of CuTe C++: ``SM80_16x8x16_F32F16F16F32_TN``."""
+    """The operation's name in the manner of CuTe C++ and of texgen's catalogue: ``SM80_16x8x16_F32F16F16F32_TN``."""
     a, b, c = (x.upper() for x in mma_dtypes(op))
-    shape, kind = "x".join(map(str, mnk)), family(op)
+    shape, kind, cls = "x".join(map(str, mnk)), family(op), type(op).__name__
+    if kind == "universal":
+        return f"UniversalFMA_{c}" if cls == "MmaUniversalOp" else cls
     memory = mma_memory(op)
-    sources = ("R" if memory[0] == "rmem" else "T" if memory[0] == "tmem" else "S") + "S"
-    cls = type(op).__name__
-    scaled = hasattr(op, "sf_type") or hasattr(op, "sf_dtype")
-    if kind == "warp" and scaled:
-        vec = getattr(op, "sf_vec_size", "")
-        sf = dtype_name(getattr(op, "sf_type", None) or getattr(op, "sf_dtype", None))
-        return f"SM120_{shape}_TN_VS<{a.lower()},{b.lower()},{c.lower()},{sf}{f',{vec}' if vec else ''}>"
+    sources = {"rmem": "R", "tmem": "T"}.get(memory[0], "S") + "S"
+    sm = "SM" + mma_arch(op).removeprefix("sm_").rstrip("af")
+    if kind == "tcgen05" and _member(op, "cta_group") == "TWO":
+        sm += "_2SM"
+    sparse = "_SPARSE" if "Sparse" in cls else ""
+    scale = scale_dtype(op).upper().replace("E4M3", "UE4M3")
+    scaled = f"_{scale}_VS{getattr(op, 'sf_vec_size', '')}" if scale else ""
     if kind == "warp":
-        sparse = "SPARSE_" if "Sparse" in cls else ""
-        return f"{mma_arch(op, mnk).upper().replace('_', '')}_{sparse}{shape}_{c}{a}{b}{c}_TN"
-    if kind == "warpgroup":
-        tn = "" if a in ("F16", "BF16") else "_TN"
-        return f"SM90_{shape}_{c}{a}{b}_{sources}{tn}"
-    if kind == "tcgen05":
-        two = "_2SM" if _member(op, "cta_group") == "TWO" else ""
-        more = ("_SPARSE" if "Sparse" in cls else "") + ("_BLOCKSCALED" if scaled else "")
-        return f"{mma_arch(op, mnk)[:-1].upper().replace('_', '')}{more}_{shape}_{c}{a}{b}{two}_{sources}"
-    if cls == "MmaUniversalOp":
-        return f"UniversalFMA<{c.lower()}>"
-    return cls
+        return f"{sm}_{shape}_{c}{a}{b}{c}{scaled}_TN{sparse}"
+    return f"{sm}_{shape}_{c}{a}{b}{scaled}_{sources}{sparse}"
 
 
-def mma_arch(op: Any, mnk: tuple[int, int, int]) -> str:
+def mma_arch(op: Any) -> str:
     """The least architecture with the operation's instruction; empty for one that every architecture has."""
     kind, cls = family(op), type(op).__name__
     if version := re.match(r"SM(\d+)", cls):
         return f"sm_{version[1]}a"
     if kind == "warp":
-        if hasattr(op, "sf_type"):
-            return "sm_120a"
-        if "FP8" in cls:
-            return "sm_89"
-        first = mma_dtypes(op)
-        return "sm_75" if mnk == (16, 8, 8) and first == ("f16", "f16", "f32") else "sm_80"
+        return "sm_120a" if scale_dtype(op) else "sm_89" if "FP8" in cls else "sm_80"
     return {"warpgroup": "sm_90a", "tcgen05": "sm_100a"}.get(kind, "")
 
 
@@ -111,7 +103,7 @@ def mma_notes(op: Any) -> tuple[str, ...]:
         notes.append("The threads of these maps are CTAs: one of them issues the instruction.")
     if "Sparse" in type(op).__name__:
         notes.append("A is sparse: its k counts logical elements, half of which are stored.")
-    if hasattr(op, "sf_type") or hasattr(op, "sf_dtype"):
+    if scale_dtype(op):
         notes.append("The scale factors (SFA, SFB) are not part of these maps.")
     return tuple(notes)
 
@@ -141,18 +133,21 @@ def copy_name(op: Any, dtype: str, bits: int) -> str:
         return f"SM75_U16x{2 * n}_LDSM_T" if op.transpose else f"SM75_U32x{n}_LDSM_N"
     if cls == "StMatrix8x8x16bOp":
         return f"SM90_U16x{2 * n}_STSM_T" if op.transpose else f"SM90_U32x{n}_STSM_N"
-    if cls == "LdMatrix16x16x8bOp" and not getattr(op, "unpack_bits", None):
-        return f"SM100_U8x{8 * n}_LDSM_T"
     if cls == "StMatrix16x8x8bOp":
         return f"SM100_U8x{4 * n}_STSM_T"
     if is_matrix_copy(op):
-        return f"{cls.removesuffix('Op')} x{n}"
+        turned = "T" if op.transpose else "N"
+        if packed := getattr(op, "unpack_bits", None):
+            return f"SM100_SU{packed}_DU8x16_x{n}_LDSM_{turned}"
+        if cls == "LdMatrix16x16x8bOp":
+            return f"SM100_U8x{8 * n}_LDSM_T"
+        return f"SM75_U32x{n}_LDSM_N" if cls == "LdMatrix8x16x8bOp" else f"SM100_{cls[8:-2]}_x{n}_LDSM_{turned}"
     if tmem := re.fullmatch(r"(Ld|St)(16|32)x(\d+)b(x2)?Op", cls):
         verb = "LOAD" if tmem[1] == "Ld" else "STORE"
         repeat = _member(op, "repeat").lstrip("x")
         packed = "_16b" if "16b" in _member(op, "pack").lower() + _member(op, "unpack").lower() else ""
         return f"SM100_TMEM_{verb}_{tmem[2]}dp{tmem[3]}b{repeat}x{packed}"
-    width = f"{bits}b" if bits else dtype
+    width = f"uint{bits}_t" if bits else dtype
     if cls == "CopyUniversalOp":
         return f"UniversalCopy<{width}>"
     if cls == "CopyG2SOp":

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from texgen.layouts import Basis, Layout
 from texgen.specs import CopySpec, LayoutSpec, MmaSpec, TVMap, TVSpec
 
-KINDS: dict[str, Any] = {c.__name__: c for c in (MmaSpec, CopySpec, TVSpec, LayoutSpec, TVMap)}
+KINDS: dict[str, Any] = {c.__name__: c for c in (MmaSpec, CopySpec, TVSpec, LayoutSpec, TVMap, Layout, Basis)}
 
 
 def pack(x: Any) -> Any:
-    """Specs, and dicts, lists and tuples of them, as JSON values."""
+    """Specs and layouts, and dicts, lists and tuples of them, as JSON values."""
     if type(x).__name__ in KINDS:
         return {"is": type(x).__name__, "of": [pack(getattr(x, f.name)) for f in fields(x)]}
     if isinstance(x, np.ndarray):

@@ -29,7 +29,8 @@ from typing import Any
 
 from texgen.errors import TexgenError
 from texgen.sources import dsl
-from texgen.sources.wire import pack
+from texgen.sources.atoms_dsl import build_live, set_arch, tracing
+from texgen.sources.wire import pack, unpack
 
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 WANTS = re.compile(r"expects arch to be (?:one of \[([^\]]*)\]|at least (\S+?)|(\S+?))(?:,| but)")
@@ -159,13 +160,6 @@ def known_arch(name: str, origin: str) -> str:
     return spelt
 
 
-def set_arch(name: str) -> None:
-    """Build for this architecture from now on. The environment variable is read at import alone."""
-    from cutlass.cutlass_dsl import CuTeDSL
-
-    CuTeDSL._get_dsl().envar.arch = name
-
-
 def wanted_archs(error: BaseException | None) -> list[str]:
     """The architectures that an operation asked for when it refused the current one; empty for another error."""
     seen: set[int] = set()
@@ -187,7 +181,7 @@ def under_arch(request: Reply, attempt: Callable[[], Any]) -> Any:
         arch = known_arch(default, "CUTE_DSL_ARCH")
     else:
         arch = DEFAULT_ARCH
-    what, tried = request.get("what", "The object"), [arch]
+    what, tried = request["what"], [arch]
     while True:
         set_arch(arch)
         try:
@@ -228,18 +222,7 @@ def read_callable(request: Reply) -> Reply:
             made = _user(lambda: found(), target, "raised") if _to_call(found, target) else found
             return _read(made, target, request)
 
-    return {"specs": pack(under_arch({"what": target, **request}, attempt))}
-
-
-@contextlib.contextmanager
-def tracing() -> Iterator[None]:
-    """A context in which DSL objects can be built. It must be left properly: one that is not crashes at exit."""
-    from cutlass._mlir import ir
-
-    with ir.Context(), ir.Location.unknown():
-        module = ir.Module.create()
-        with ir.InsertionPoint(module.body):
-            yield
+    return {"specs": pack(under_arch(request, attempt))}
 
 
 def _user(action: Callable[[], Any], target: str, verb: str) -> Any:
@@ -407,15 +390,26 @@ def _traceback(e: BaseException, keep: Callable[[str], bool]) -> str:
 
 
 def read_atom(request: Reply) -> Reply:
-    """An atom by name from the installed DSL (``atoms_dsl.build_live``)."""
-    from texgen.sources import atoms_dsl  # type: ignore[attr-defined,unused-ignore]
+    """An atom of the catalogue, built by the installed DSL."""
+    from texgen.sources import catalog
+
+    entry = catalog.find(request["name"])
+    build = entry.build
+    if build is None:
+        raise TexgenError(f"{entry.name} is not in the CuTe DSL ({entry.origin} has it): leave --live out.")
+    atom_layout, tile = unpack(request["atom_layout"]), unpack(request["tile"])
 
     def attempt() -> Any:
         with tracing():
-            made = atoms_dsl.build_live(request["name"], **request.get("options", {}))
-            return dsl.read_any(made, name=request.get("label", ""))
+            try:
+                made = build_live(build, atom_layout, tile)
+            except BaseException as e:
+                if wanted_archs(e):
+                    raise
+                raise TexgenError(f"The DSL refuses {entry.name} so tiled: {_one_line(e)}", _own_traceback(e)) from None
+            return dsl.read_any(made, name=entry.name)
 
-    return {"specs": pack(under_arch({"what": request["name"], **request}, attempt))}
+    return {"specs": pack(under_arch(request, attempt))}
 
 
 def probe(request: Reply) -> Reply:
