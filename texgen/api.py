@@ -126,10 +126,13 @@ class Drawing:
 
         A failing TeX run leaves its source as ``NAME.failed.tex`` beside the output.
         """
-        from texgen.render.engine import TexFailure
         from texgen.render.files import write
 
         path = Path(path)
+        if path.suffix.lower() not in (".pdf", ".png"):
+            return write(path, self.data(path.suffix))
+        from texgen.render.engine import TexFailure
+
         try:
             return write(path, self.data(path.suffix, engine))
         except TexFailure as failure:

@@ -273,6 +273,16 @@ def to_json(spec: Spec) -> str:
     return "{\n" + ",\n".join(rows) + "\n}\n"
 
 
+def all_to_json(specs: Any) -> str:
+    """As ``to_json``, for a spec or a dict or list of specs."""
+    if isinstance(specs, Mapping):
+        inner = ",\n".join(f"{json.dumps(str(k))}: {all_to_json(v).rstrip()}" for k, v in specs.items())
+        return "{\n" + inner + "\n}\n"
+    if isinstance(specs, list | tuple):
+        return "[\n" + ",\n".join(all_to_json(v).rstrip() for v in specs) + "\n]\n"
+    return to_json(specs)
+
+
 def _value(value: Any, indent: int) -> str:
     pad = " " * indent
     if isinstance(value, dict):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,19 +29,40 @@ def home() -> Path:
     raise TexgenError("texgen's templates are missing: install the package again with pip install --force-reinstall texgen.")
 
 
+class _CompiledTemplates(jinja2.FileSystemBytecodeCache):
+    """Jinja's cache of compiled templates (a tenth of a second a process); a full disk is no error."""
+
+    def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
+        with suppress(OSError):
+            super().dump_bytecode(bucket)
+
+
+def _bytecode_cache() -> jinja2.BytecodeCache | None:
+    """In the user's cache folder; None where that cannot be made."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or str(Path.home() / ".cache")
+    folder = Path(base) / "texgen" / "templates"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except (OSError, RuntimeError):
+        return None
+    return _CompiledTemplates(str(folder)) if os.access(folder, os.W_OK) else None
+
+
 @cache
-def environments(folders: tuple[str, ...] = ()) -> tuple[jinja2.Environment, jinja2.Environment]:
+def environments(folders: tuple[str, ...]) -> tuple[jinja2.Environment, jinja2.Environment]:
     """(for TeX, for markup). Templates in ``folders`` go before texgen's own of the same name.
 
     An author's template runs in Jinja's sandbox.
     """
-    from jinja2.sandbox import SandboxedEnvironment
+    kind = jinja2.Environment
+    if folders:
+        from jinja2.sandbox import SandboxedEnvironment
 
-    kind: type[jinja2.Environment] = SandboxedEnvironment if folders else jinja2.Environment
+        kind = SandboxedEnvironment
     loader = jinja2.FileSystemLoader([*folders, str(home())])
     common: dict[str, Any] = {
         "loader": loader, "undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True,
-        "keep_trailing_newline": True, "auto_reload": False,
+        "keep_trailing_newline": True, "auto_reload": False, "bytecode_cache": None if folders else _bytecode_cache(),
     }  # fmt: skip
     tex = kind(
         block_start_string="<%", block_end_string="%>", variable_start_string="<<", variable_end_string=">>",
