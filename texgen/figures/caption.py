@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from texgen.closed_form import closed_form
@@ -11,7 +13,7 @@ from texgen.figures.options import QUAD, WARP
 from texgen.figures.panels import Style, in_memory, memory_note
 from texgen.figures.palette import palette
 from texgen.layouts import Layout
-from texgen.specs import MEMORIES, CopySpec, MmaSpec, Spec, TVMap
+from texgen.specs import MEMORIES, Spec, TVMap
 
 AXES = {"A": ("m", "k"), "B": ("n", "k"), "C": ("m", "n"), "S": ("m", "n"), "D": ("m", "n"), "TV": ("m", "n")}
 
@@ -37,9 +39,10 @@ def operand_lines(name: str, operand: TVMap) -> list[Line]:
         return [Line(f"{where}: {memory_note(operand)}"), *_code(name, operand)]
     copies = int(operand.owner_counts.max())
     total = operand.threads * operand.values
-    text = f"{where}: {plural(operand.threads, 'thread')} × {plural(operand.values, 'value')} = {total:,} = {operand.cells:,} cells"
-    if copies > 1 and total == copies * operand.cells:
-        text += f" × {copies} owners"
+    text = f"{where}: {plural(operand.threads, 'thread')} × {plural(operand.values, 'value')} = "
+    text += f"{operand.cells:,} cells" if total == operand.cells else f"{total:,} for {operand.cells:,} cells"
+    if copies > 1:
+        text += f", {owners_text(operand)}"
     lines = [Line(text), *_code(name, operand)]
     rule = rule_of(operand)
     if rule:
@@ -102,10 +105,10 @@ def key_line(style: Style) -> list[Line]:
     return []
 
 
-def alternative_text(spec: MmaSpec | CopySpec, what: str) -> str:
+def alternative_text(operands: Mapping[str, TVMap], what: str) -> str:
     """Two sentences for those who cannot see the figure: what it is, and which thread holds what."""
     parts = []
-    for name, operand in spec.operands().items():
+    for name, operand in operands.items():
         if in_memory(operand):
             parts.append(f"{name} is {memory_note(operand)}")
             continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from texgen.figures import caption as words
 from texgen.figures.model import Figure, Line, Panel
 from texgen.figures.options import FigureOptions
@@ -17,7 +19,9 @@ NAMES = {"S": "Source", "D": "Destination"}
 def draw_copy(spec: CopySpec, options: FigureOptions) -> Figure:
     """The figure of a TiledCopy or copy atom. Raises TexgenError for more than a million cells."""
     letters = operand_letters(options.operand, "SD")
-    drawn = [spec.operands()[x] for x in letters]
+    # Each thread has addresses of its own, also in shared memory: cells get owners, titles say where they lie.
+    operands = {x: replace(operand, memory="rmem") for x, operand in spec.operands().items()}
+    drawn = [operands[x] for x in letters]
     longest = max(spec.tile)
     if not (options.rows or options.cols):
         check_size(len(letters) * drawn[0].cells, spec.name or "this copy", "--operand, --rows and --cols")
@@ -25,7 +29,7 @@ def draw_copy(spec: CopySpec, options: FigureOptions) -> Figure:
     if options.overview:
         style = group_style(style, drawn)
     panels: list[Panel | None] = [
-        owner_panel(x, _panel_title(spec, x), spec.operands()[x], words.AXES[x], style, rows=options.rows, cols=options.cols)
+        owner_panel(x, _panel_title(spec, x), operands[x], words.AXES[x], style, rows=options.rows, cols=options.cols)
         for x in letters
     ]
     if options.overview:
@@ -37,13 +41,13 @@ def draw_copy(spec: CopySpec, options: FigureOptions) -> Figure:
     title = options.title if options.title is not None else f"{spec.name}  {m}×{n}".strip()
     lines: list[Line] = words.key_line(style)
     for x in letters:
-        lines += words.operand_lines(x, spec.operands()[x])
+        lines += words.operand_lines(x, operands[x])
     if spec.tiler:
         lines.append(Line(f"tiler {spec.tiler}", code=True))
     lines += words.origin_line(spec) + words.note_lines(spec)
     return assemble(
         "copy", spec.name, title, [[p] for p in panels] if stacked else [panels], palette(options.palette), legend,
-        legend_title, lines if options.caption else [], words.alternative_text(spec, what), spec.warnings,
+        legend_title, lines if options.caption else [], words.alternative_text(operands, what), spec.warnings,
     )  # fmt: skip
 
 

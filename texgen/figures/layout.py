@@ -11,7 +11,7 @@ from texgen.figures.options import FigureOptions, crop
 from texgen.figures.palette import palette
 from texgen.figures.panels import FULL_LIMIT, check_size
 from texgen.figures.place import assemble
-from texgen.layouts import IntArray
+from texgen.layouts import IntArray, Swizzle
 from texgen.specs import LayoutSpec
 
 
@@ -56,9 +56,18 @@ def _panel(key: str, title: str, offsets: IntArray, spec: LayoutSpec, options: F
     return Panel(key, title, rows, columns, "i", "j", fill, lines)
 
 
+def element_swizzle(spec: LayoutSpec) -> Swizzle | None:
+    """The swizzle of element indices, None where there is none."""
+    if spec.swizzle is None:
+        return None
+    swizzle = Swizzle(*spec.swizzle)
+    return swizzle.recast(8, spec.bits) if spec.unit == "bytes" else swizzle
+
+
 def chunk(spec: LayoutSpec) -> int:
     """Elements that a swizzle moves together, ``2^M`` (1 without a swizzle)."""
-    return 1 << spec.swizzle[1] if spec.swizzle else 1
+    swizzle = element_swizzle(spec)
+    return 1 << swizzle.base if swizzle else 1
 
 
 def color_key(spec: LayoutSpec, offsets: IntArray) -> IntArray:
@@ -94,11 +103,13 @@ def _caption(spec: LayoutSpec) -> list[Line]:
     lines = [Line(spec.layout, code=True)] if spec.layout and spec.name and spec.name != spec.layout else []
     count = f"{rows} × {columns} = {words.plural(spec.offsets.size, 'cell')}"
     lines.append(Line(count if spec.coords else f"{count}, {words.offsets_text(spec.offsets)}"))
-    if spec.swizzle:
-        bits, base, shift = spec.swizzle
+    swizzle = element_swizzle(spec)
+    if swizzle:
+        bits, base, shift = swizzle.bits, swizzle.base, swizzle.shift
         moved = int((spec.offsets != spec.plain).sum()) if spec.plain is not None else 0
-        lines.append(Line(f"S<{bits},{base},{shift}> on elements: bits {base + shift} to {base + shift + bits - 1} of the offset "
-                          f"are added (xor) to bits {base} to {base + bits - 1}; {moved} elements move"))  # fmt: skip
+        low, high = (base, base + shift) if shift >= 0 else (base - shift, base)
+        lines.append(Line(f"{swizzle} of element offsets: bits {high} to {high + bits - 1} are xored into bits {low} to "
+                          f"{low + bits - 1}; {moved} of {spec.offsets.size} elements move"))  # fmt: skip
     return lines + words.origin_line(spec) + words.note_lines(spec)
 
 

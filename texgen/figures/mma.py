@@ -38,7 +38,7 @@ def draw_mma(spec: MmaSpec, options: FigureOptions) -> Figure:
     what = f"{spec.name or 'A tiled MMA'}, a tile of {m} by {n} by {k} for {words.plural(spec.threads, 'thread')}"
     return assemble(
         "mma", spec.name, _title(spec, options), placed, palette(options.palette), legend, legend_title,
-        _caption(spec, letters, style) if options.caption else [], words.alternative_text(spec, what), spec.warnings,
+        _caption(spec, letters, style) if options.caption else [], words.alternative_text(operands, what), spec.warnings,
     )  # fmt: skip
 
 

@@ -54,6 +54,8 @@ class Panel:
     blocks: tuple[Block, ...] = ()
     note: str = ""
     transposed: bool = False
+    scale: float = 1.0
+    """How much larger its cells are than those of the other panels."""
     x: float = 0.0
     y: float = 0.0
 

@@ -9,6 +9,7 @@ from texgen.figures.labels import group_blocks
 from texgen.figures.model import Panel
 from texgen.figures.options import WARP, FigureOptions
 from texgen.figures.panels import Style, owner_panel
+from texgen.figures.place import TEXT_SIZE, text_size
 from texgen.specs import CopySpec, MmaSpec, TVMap, TVSpec
 
 BLOCK_LIMIT = 32
@@ -23,7 +24,10 @@ def group_style(style: Style, operands: list[TVMap]) -> Style:
 
 
 def detail_panel(key: str, operand: TVMap, spec: MmaSpec | CopySpec | TVSpec, options: FigureOptions) -> Panel:
-    """The first block of the operand with every label: the atom's part of it, or its first warp's rectangle."""
+    """The first block of the operand with every label: the atom's part of it, or its first warp's rectangle.
+
+    Its cells are as much larger as the text of so large a figure is, so that its labels can be read as well.
+    """
     height, width = _block(key, operand, spec)
     transpose = key == "B"
     rows, cols = f"0:{height}", f"0:{width}"
@@ -31,7 +35,7 @@ def detail_panel(key: str, operand: TVMap, spec: MmaSpec | CopySpec | TVSpec, op
         rows, cols = cols, rows
     style = Style(options.color_by or "thread", "full", options)
     panel = owner_panel(f"{key}detail", f"{key}, one block in full", operand, AXES[key], style, transpose, rows, cols)
-    return panel
+    return replace(panel, scale=round(text_size(operand.tile[1], operand.tile[0]) / TEXT_SIZE, 2))
 
 
 def _block(key: str, operand: TVMap, spec: MmaSpec | CopySpec | TVSpec) -> tuple[int, int]:

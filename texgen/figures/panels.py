@@ -87,7 +87,7 @@ def owner_panel(
     elif style.label != "none":
         all_lines = owner_lines(operand, style.label, highlight)
         lines = tuple(oriented(np.array(line, dtype=object)).tolist() for line in all_lines)
-    shared = counts > 1 if counts.size <= MARK_LIMIT and (counts > 1).any() else None
+    shared = counts > 1 if not style.grouped and counts.size <= MARK_LIMIT and (counts > 1).any() else None
     return panel(oriented(fill), lines=lines, shared=shared, blocks=blocks)
 
 

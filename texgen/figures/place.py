@@ -37,7 +37,12 @@ def margins(text_size: float, aspect: float) -> tuple[float, float]:
     return 3.5 * text_size / aspect, 2.9 * text_size
 
 
-def text_size(width: int, height: int) -> float:
+def title_width(title: str) -> float:
+    """The width of a bold title in ems."""
+    return 1.1 * text_width(title)
+
+
+def text_size(width: float, height: float) -> float:
     """The font of titles and axes in cell heights: it grows with the picture, so that it can be read when that is shrunk."""
     return round(TEXT_SIZE * max(1.0, max(width, height) / 48), 3)
 
@@ -47,18 +52,19 @@ def grid(placed: list[list[Panel | None]]) -> tuple[list[Panel], float, float]:
     present = [p for row in placed for p in row if p is not None]
     aspect, label = cell_shape(present)
     columns = list(zip(*placed, strict=True))
-    widths = [max((p.width for p in column if p), default=0) for column in columns]
-    heights = [max((p.height for p in row if p), default=0) for row in placed]
-    left, top = margins(text_size(sum(widths), sum(heights)), aspect)
+    widths = [max((p.width * p.scale for p in column if p), default=0.0) for column in columns]
+    heights = [max((p.height * p.scale for p in row if p), default=0.0) for row in placed]
+    size = text_size(sum(widths), sum(heights))
+    left, top = margins(size, aspect)
     out: list[Panel] = []
     y = 0.0
     for row, height in zip(placed, heights, strict=True):
         x = 0.0
         for panel, width in zip(row, widths, strict=True):
             if panel is not None:
-                wide = max(panel.width, text_width(panel.title) * text_size(sum(widths), sum(heights)) / aspect)
                 out.append(replace(panel, x=round(x, 3), y=round(y, 3)))
-                width = max(width, 0 if len(placed) > 1 else wide)
+                if len(placed) == 1:  # a title may be wider than its panel
+                    width = max(width, title_width(panel.title) * size / aspect)
             x += width + left + 0.5
         y += height + top + 0.5
     return out, aspect, label
@@ -70,9 +76,10 @@ def assemble(
 ) -> Figure:  # fmt: skip
     """A Figure with its extent: panels from (0, 0), title above, legend and caption below."""
     panels, aspect, label = grid(placed)
-    right = max(p.x + p.width for p in panels)
-    bottom = max(p.y + p.height for p in panels)
-    size = text_size(max(sum(p.width for p in row if p) for row in placed), int(bottom))
+    right = max(p.x + p.width * p.scale for p in panels)
+    bottom = max(p.y + p.height * p.scale for p in panels)
+    size = text_size(sum(max((p.width * p.scale for p in c if p), default=0.0) for c in zip(*placed, strict=True)),
+                     sum(max((p.height * p.scale for p in row if p), default=0.0) for row in placed))  # fmt: skip
     left, top = margins(size, aspect)
     corner = placed[0][0] is None
     room = max((right + left) * aspect / size, 46.0)
@@ -87,7 +94,7 @@ def assemble(
         wrapped = [piece for line in lines for piece in wrap(line, room)]
         rows = len(wrapped) + bool(legend or legend_title)
     below = 0.0 if corner else max([legend_em, *(text_width(x.text, x.code) for x in wrapped)])
-    above = [text_width(title) * 1.25, *(text_width(p.title) + p.x * aspect / size for p in panels)]
+    above = [title_width(title) * 1.25, *(title_width(p.title) + p.x * aspect / size for p in panels)]
     width = max(right + left, below * size / aspect, max(above) * size / aspect + left) + 0.4 / aspect
     y0 = -(top + (2.0 * size if title else 0.2))
     height = bottom - y0 + (0.3 if corner else (rows * LEADING + 0.9) * size + 0.1)

@@ -54,13 +54,13 @@ def context(figure: Figure) -> dict[str, Any]:
 
 def panel_context(panel: Panel, figure: Figure) -> dict[str, Any]:
     """One panel's numbers; see ``context``."""
-    size = figure.text_size
+    size = figure.text_size / panel.scale
     r0, c0 = int(panel.rows[0]), int(panel.columns[0])
     origin = (-float(c0), -float(r0))
     down, across = (origin[0], origin[1] + 1), (origin[0] + 1, origin[1])
     wide_step = _step(size * 0.85 * (text_width(str(int(panel.columns[-1]))) + 0.5) / figure.aspect)
     return {
-        "key": panel.key, "title": panel.title, "x": panel.x, "y": panel.y,
+        "key": panel.key, "title": panel.title, "x": panel.x, "y": panel.y, "scale": panel.scale, "text_size": size,
         "width": panel.width, "height": panel.height, "row_axis": panel.row_axis, "column_axis": panel.column_axis,
         "origin": origin,
         "row_step": across if panel.transposed else down,
@@ -68,8 +68,8 @@ def panel_context(panel: Panel, figure: Figure) -> dict[str, Any]:
         "fills": list(_fills(panel)),
         "marks": _marks(panel),
         "label_rows": _label_rows(panel),
-        "blocks": _blocks(panel, figure),
-        "note_lines": _note(panel, figure),
+        "blocks": _blocks(panel, figure.aspect, size),
+        "note_lines": _note(panel, figure.aspect, size),
         "across_ticks": ticks(panel.columns, wide_step),
         "down_ticks": ticks(panel.rows, _step(size * 0.95)),
         "across": _spread(ticks(panel.columns, wide_step), panel.width),
@@ -117,11 +117,11 @@ def _label_rows(panel: Panel) -> list[list[list[tuple[str, bool]]]]:
     return out
 
 
-def _blocks(panel: Panel, figure: Figure) -> list[dict[str, Any]]:
+def _blocks(panel: Panel, aspect: float, size: float) -> list[dict[str, Any]]:
     named = len(panel.blocks) <= NAMED_BLOCKS
     out = []
     for b in panel.blocks:
-        fit = min(0.6 * b.height, 0.85 * b.width * figure.aspect / max(text_width(b.name), 0.5)) / figure.text_size
+        fit = min(0.6 * b.height, 0.85 * b.width * aspect / max(text_width(b.name), 0.5)) / size
         out.append({
             "row": b.row, "column": b.column, "height": b.height, "width": b.width, "name": b.name,
             "x": b.column + b.width / 2, "y": b.row + b.height / 2,
@@ -130,11 +130,11 @@ def _blocks(panel: Panel, figure: Figure) -> list[dict[str, Any]]:
     return out
 
 
-def _note(panel: Panel, figure: Figure) -> list[tuple[str, float]]:
+def _note(panel: Panel, aspect: float, size: float) -> list[tuple[str, float]]:
     """A note's lines, broken to the panel's width, with their base lines from the middle of the panel."""
     if not panel.note:
         return []
-    room = panel.width * figure.aspect / figure.text_size - 1.0
+    room = panel.width * aspect / size - 1.0
     lines, line = [], ""
     for word in panel.note.split():
         longer = f"{line} {word}".strip()
@@ -143,8 +143,8 @@ def _note(panel: Panel, figure: Figure) -> list[tuple[str, float]]:
             longer = word
         line = longer
     lines.append(line)
-    top = panel.height / 2 - (len(lines) - 1) * 0.6 * figure.text_size + 0.35 * figure.text_size
-    return [(text, top + i * 1.2 * figure.text_size) for i, text in enumerate(lines)]
+    top = panel.height / 2 - (len(lines) - 1) * 0.6 * size + 0.35 * size
+    return [(text, top + i * 1.2 * size) for i, text in enumerate(lines)]
 
 
 def _step(needed: float) -> int:

@@ -38,7 +38,6 @@ def svg_context(figure: Figure) -> dict[str, Any]:
         "px_width": figure.width * cw, "px_height": figure.height * ch,
         "text_px": text_px, "label_px": figure.label_size * ch, "left_px": 0.3 * text_px,
         "title_px": (out["figure"]["title_y"] - figure.y0) * ch,
-        "tick_up": -0.3 * text_px, "tick_left": -0.3 * text_px,
     }  # fmt: skip
     for panel in out["panels"]:
         _place_panel(panel, figure, cw, ch)
@@ -58,6 +57,7 @@ def _place_panel(panel: dict[str, Any], figure: Figure, cw: float, ch: float) ->
     down = "".join(f"M{number(i * cw)} 0v{number(height)}" for i in range(1, panel["width"]))
     side = 0.18 * cw
     panel |= {
+        "text_px": panel["text_size"] * ch,
         "px": (panel["x"] - figure.x0) * cw, "py": (panel["y"] - figure.y0) * ch, "pw": width, "ph": height,
         "paths": [(name, colors[name], "".join(parts)) for name, parts in by_name.items()],
         "grid": down + "".join(f"M0 {number(i * ch)}h{number(width)}" for i in range(1, panel["height"])),
