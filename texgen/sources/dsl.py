@@ -263,18 +263,22 @@ def _read_mma(mma: Any, name: str) -> MmaSpec:
         threads, permutation = str(thr_layout), _tuple_text(perms)
     types, memory = names.mma_dtypes(op), names.mma_memory(op)
     maps: dict[str, TVMap] = {}
-    if tiled and _is_odd(atom, thr_layout, perms, tile):
+    if tiled and (_is_odd(atom, thr_layout, perms, tile) or thr_layout.mode(3).size > 1):
         aside = _tile_aside(mma, atom, thr_layout, perms, types, memory)
         warnings = aside.warnings
         if aside.tile_mnk != tile:
             tile, maps = aside.tile_mnk, aside.operands()
-    if not maps:
-        suffix = "_tiled" if tiled else ""
-        shapes = (tile[0], tile[2]), (tile[1], tile[2]), (tile[0], tile[1])
-        maps = {
-            x: _tv_map(getattr(mma, f"tv_layout_{x}{suffix}"), shapes[i], types[i], memory[i])
-            for i, x in enumerate("ABC")
-        }
+        elif thr_layout.mode(3).size > 1:
+            # The DSL's tv_layout_C_tiled, as CuTe C++'s get_layoutC_TV, leaves atoms along K out and runs on into N
+            # and beyond the tile; partition_C, which kernels use, gives them the same elements, as our algebra does.
+            maps = {"C": aside.C}
+            if str(mma.tv_layout_C_tiled) != aside.C.layout:
+                notes = (*notes, "C is as partition_C has it; the DSL's tv_layout_C_tiled does not know atoms along K.")
+    shapes = (tile[0], tile[2]), (tile[1], tile[2]), (tile[0], tile[1])
+    for i, x in enumerate("ABC"):
+        if x not in maps:
+            layout = getattr(mma, f"tv_layout_{x}{'_tiled' if tiled else ''}")
+            maps[x] = _tv_map(layout, shapes[i], types[i], memory[i])
     return MmaSpec(
         name or own_name, tile, **maps, arch=names.mma_arch(op), source=source(), atom_mnk=atom,
         thr_layout_vmnk=threads, permutation_mnk=permutation, notes=notes, warnings=warnings,
