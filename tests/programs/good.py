@@ -3,7 +3,6 @@
 import cutlass
 import cutlass.cute as cute
 from cutlass.cute.nvgpu import OperandMajorMode, warp, warpgroup
-
 from helper import ATOMS
 
 K = OperandMajorMode.K

@@ -264,7 +264,7 @@ def _read_mma(mma: Any, name: str) -> MmaSpec:
     types, memory = names.mma_dtypes(op), names.mma_memory(op)
     maps: dict[str, TVMap] = {}
     if tiled and (_is_odd(atom, thr_layout, perms, tile) or thr_layout.mode(3).size > 1):
-        aside = _tile_aside(mma, atom, thr_layout, perms, types, memory)
+        aside = _tile_aside(mma, own_name, atom, thr_layout, perms, types, memory)
         warnings = aside.warnings
         if aside.tile_mnk != tile:
             tile, maps = aside.tile_mnk, aside.operands()
@@ -316,7 +316,7 @@ def _is_odd(atom: tuple[int, int, int], thr: Layout, perms: tuple[Layout | None,
 
 
 def _tile_aside(
-    mma: Any, atom: tuple[int, int, int], thr: Layout, perms: tuple[Layout | None, ...],
+    mma: Any, name: str, atom: tuple[int, int, int], thr: Layout, perms: tuple[Layout | None, ...],
     dtypes: tuple[str, str, str], memories: tuple[str, str, str],
 ) -> MmaSpec:  # fmt: skip
     """The same tiled MMA from texgen's own algebra, over the tile it really reaches, with its warnings.
@@ -327,7 +327,7 @@ def _tile_aside(
 
     thr_id = _whole(to_layout(mma.thr_id))
     A, B, C = (_whole(to_layout(x)) for x in (mma.tv_layout_A, mma.tv_layout_B, mma.tv_layout_C))
-    return tile_threads(MmaAtom("the atom", atom, thr_id, A, B, C, dtypes=dtypes, memories=memories), thr, perms)
+    return tile_threads(MmaAtom(name, atom, thr_id, A, B, C, dtypes=dtypes, memories=memories), thr, perms)
 
 
 def _whole(layout: AnyLayout) -> Layout:
