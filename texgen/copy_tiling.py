@@ -51,7 +51,13 @@ class CopyAtom:
         import tensor_layouts as tl
 
         def recast(layout: Layout) -> Layout:
-            return from_tl(tl.upcast(tl.downcast(to_tl(layout), self.bits), bits))
+            out = from_tl(tl.upcast(tl.downcast(to_tl(layout), self.bits), bits))
+            if (wide := bits // self.bits) > 1:
+                # A wider element must be a whole, aligned run of the narrower ones, which the algebra does not check.
+                runs = tv_table(layout).reshape(layout.mode(0).size, -1, wide)
+                if not np.array_equal(tv_table(out)[:, :, None] * wide + np.arange(wide), runs):
+                    raise ValueError(f"its runs of {self.bits}-bit elements are shorter")
+            return out
 
         try:
             src, dst = recast(self.src), recast(self.dst)

@@ -95,6 +95,11 @@ def tile_threads(atom: MmaAtom, thr_layout_vmnk: Layout, tile: Sequence[Permutat
     vmnk = to_tl(thr_layout_vmnk)
     holes = tl.complement(vmnk)
     lanes = tl.right_inverse(tl.Layout((vmnk.shape, holes.shape), (vmnk.stride, holes.stride)))
+    if tl.size(lanes) <= int(places.max()):
+        raise TexgenError(
+            f"{atom.name}: its lanes {atom.thr_id} and the atom layout leave gaps in the thread numbers that nothing "
+            f"fills (thr_layout_vmnk {thr_layout_vmnk}): use powers of two, for example (2,2,1)."
+        )
     operands = {}
     for i, (name, rows, columns) in enumerate((("A", 0, 2), ("B", 1, 2), ("C", 0, 1))):
         layout = _operand(getattr(atom, name), rows, columns, modes, thr_layout_vmnk, holes.shape, lanes)

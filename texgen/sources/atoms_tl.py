@@ -68,8 +68,8 @@ def _line(name: str, atom: Any, origin: str) -> dict[str, Any]:
     tv = {x: from_tl(getattr(atom, f"{x.lower()}_layout")) for x in "ABC"}
     thr = from_tl(atom.thr_id) if atom.thr_id is not None else Layout(tv["C"].mode(0).size, 1)
     line: dict[str, Any] = {"name": name, "kind": "mma", "arch": _arch(name), "origin": origin}
-    if atom.name != name:
-        line["aka"] = [atom.name]
+    if name.startswith("SM61"):  # C++ has the library's second name
+        line |= {"name": atom.name, "aka": [name]}
     line |= {"mnk": list(atom.shape_mnk), "thr": _plain(thr)} | {x: _plain(v) for x, v in tv.items()}
     line["types"] = _types(name)
     if memory := _memories(name):

@@ -129,17 +129,12 @@ def _lookup(name: str) -> Entry | None:
     index = _index()
     if (text := index.get(name.lower())) is not None and "{n}" not in name.lower():
         line = _parsed(text)
-        return Entry(_cased(line, name), 0, line)
+        return Entry(str(line["name"]), 0, line)
     if (m := FAMILY.match(name)) and (text := index.get(f"{m[1]}{{N}}{m[3]}".lower())) is not None:
         line, n = _parsed(text), int(m[2])
         if n in ns(line):
             return Entry(str(line["name"]).replace("{N}", str(n)), n, line)
     return None
-
-
-def _cased(line: dict[str, Any], name: str) -> str:
-    """The name in the data file's own case."""
-    return next(str(x) for x in (line["name"], *line.get("aka", ())) if x.lower() == name.lower())
 
 
 def _nearest(name: str) -> list[str]:
