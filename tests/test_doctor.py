@@ -88,6 +88,8 @@ def test_traps_of_installing(trap):
 def test_older_releases_have_no_separate_libraries():
     old = Installed({DSL: "4.3.5"}, SITE, MODULES, MODULES + "/cutlass/__init__.py")
     assert not troubles(machine(old))
+    aside = troubles(machine(Installed({}, "", "/opt/dsl_packages")))["CuTe DSL"]
+    assert aside.command == "export PYTHONPATH=/opt/dsl_packages"
     by_hand = Installed({}, "", "/opt/dsl_packages", "/opt/dsl_packages/cutlass/__init__.py", ())
     assert "no metadata" in found(diagnose(machine(by_hand)), "CuTe DSL").text
 

@@ -36,6 +36,8 @@ def f16(atoms=(2, 2, 1), tile=(32, 32, 16)):
 
 
 def tf32(atoms, tile):
+    if not hasattr(warp, "MmaTF32Op"):
+        pytest.skip("this release of nvidia-cutlass-dsl has no warp-level TF32 operation")
     return cute.make_tiled_mma(warp.MmaTF32Op((16, 8, 8)), cute.make_layout(atoms), permutation_mnk=tile)
 
 
@@ -319,6 +321,23 @@ def test_containers(trace):
     assert [type(x) for x in specs["list"]] == [LayoutSpec, CopySpec]
     with pytest.raises(TexgenError, match=r"^bad: .*an int"):
         read_any({"bad": 3})
+
+
+def test_tma(trace):
+    set_arch("sm_90a")
+    smem = cute.make_composed_layout(cute.make_swizzle(3, 4, 3), 0, cute.make_layout((64, 64), stride=(64, 1)))
+    pointer = cute.make_ptr(F16, 0, cute.AddressSpace.gmem, assumed_align=16)
+    tensor = cute.make_tensor(pointer, cute.make_layout((256, 128), stride=(128, 1)))
+    made = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileG2SOp(), tensor, smem, (64, 64))
+    atom, tma_tensor = made
+    with pytest.raises(TexgenError, match="one thread issues"):
+        read_any(atom)
+    coordinates = read_any(tma_tensor).coords
+    assert [int(c[3, 5]) for c in coordinates] == [5, 3]
+    if not isinstance(made, tuple):
+        specs = read_any(made, bits=16)
+        assert list(specs) == ["shared memory", "TMA tensor"]
+        assert specs["shared memory"].offsets[1, 0] == 72
 
 
 def test_is_dsl_object(trace):

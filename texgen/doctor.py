@@ -181,6 +181,8 @@ def explain_missing(found: Installed, system: str = "Linux") -> tuple[str, str] 
             )
         where = "" if system == "Linux" else f" (it has no wheels for {_system(system)})"
         return f"the CuTe DSL ({DSL}) is not installed{where}", INSTALL
+    if not found.cutlass and not version:
+        return f"the DSL lies in {found.modules}, which is not on Python's path", f"export PYTHONPATH={found.modules}"
     if not found.cutlass:
         return (
             f"{DSL} {version} lies in {found.modules}, but the .pth file that puts it on Python's path is missing "

@@ -208,6 +208,7 @@ def _death(what: str, stage: str, code: int) -> str:
     if code < 0:
         try:
             how = f"with {signal.Signals(-code).name}"
+            how += " (often the system's answer when memory runs out)" if -code == signal.SIGKILL else ""
         except ValueError:
             how = f"with signal {-code}"
     else:
