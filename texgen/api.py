@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -103,10 +104,11 @@ class Drawing:
         except tex.TexFailure as failure:
             if not failure.capacity:
                 raise
-            others = [name for name in tex.available() if name == "lualatex" and name != chosen]
-            if engine is None and others:
-                say(f"{chosen}'s memory ended at this picture, {others[0]} draws it")
-                return tex.compile_pdf(source, others[0]), True
+            if engine is None and chosen != "lualatex" and "lualatex" in tex.available():
+                with suppress(tex.TexFailure):
+                    pdf = tex.compile_pdf(source, "lualatex")
+                    say(f"{chosen}'s memory ended at this picture, lualatex drew it")
+                    return pdf, True
             say(f"{chosen}'s memory ended at this picture, the PDF is drawn from the SVG")
             return raster.svg_to_pdf(self.svg()), False
 

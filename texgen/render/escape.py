@@ -50,7 +50,7 @@ def _encoder() -> Any:
     own = UnicodeToLatexConversionRule(RULE_DICT, {ord(k): v for k, v in _OWN.items()}, replacement_latex_protection="none")
     return UnicodeToLatexEncoder(
         conversion_rules=[own, "defaults"],
-        replacement_latex_protection="braces-all",
+        replacement_latex_protection="braces-after-macro",
         unknown_char_policy=lambda c: f"\\txgU{{{ord(c):04X}}}",
         unknown_char_warning=False,
     )
