@@ -1,7 +1,8 @@
 """Run as a program: builds MMAs in the installed DSL and prints their layouts as JSON lines, one for each line read.
 
 A line read is ``{"build", "arch", "atom_layout", "tile"}``; layouts are ``[shape, stride]``. With ``"threads"`` the
-places in C that these threads hold come too, from ``partition_C``. A process of its own because the DSL can end it.
+places in C that these threads hold come too, from ``partition_C``; with ``"atom"`` it is the atom's own layouts alone.
+A process of its own because the DSL can end it.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ def main() -> None:
         job = json.loads(line)
         atoms_dsl.set_arch(job["arch"])
         with atoms_dsl.tracing():
+            if job.get("atom"):
+                print(json.dumps(atoms_dsl.read_mma(job["build"])), flush=True)
+                continue
             tile = job["tile"] and [layout(t) for t in job["tile"]]
             live = atoms_dsl.build_live(job["build"], layout(job["atom_layout"]), tile)
             if "copy" in job["build"]:
