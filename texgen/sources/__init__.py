@@ -187,12 +187,12 @@ def _read_layout(layout: AnyLayout, options: ReadOptions, bits: int = 0) -> Spec
 
 def _read_tv(layout: AnyLayout, options: ReadOptions) -> TVSpec:
     """A TV layout over ``--tile M,N``, or over a tiler whose modes are layouts."""
-    from texgen.copy_tiling import tiler_places
+    from texgen.copy_tiling import _tiler
     from texgen.layouts import tv_table
 
     if options.tile is None:
         raise UsageError("A thread-value layout needs the tile that it covers: give --tile M,N.")
-    tile, places, text = tiler_places(as_tile(options.tile))
+    tile, places, text = _tiler(as_tile(options.tile))
     table = tv_table(layout)
     if table.min() < 0 or table.max() >= len(places):
         raise TexgenError(

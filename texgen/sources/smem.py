@@ -36,8 +36,8 @@ def layout_spec(layout: AnyLayout, *, name: str = "", bits: int = 0, unit: str =
     """
     if layout.size > MAX_ENTRIES:
         raise TexgenError(
-            f"The layout {layout} has {layout.size:,} entries, more than the {MAX_ENTRIES:,} that texgen evaluates: "
-            f"draw a part of it."
+            f"The layout {layout} has {layout.size:,} cells, more than the {MAX_ENTRIES:,} that texgen evaluates: "
+            f"give the layout of one tile of it."
         )
     if unit not in ("", *UNITS):
         raise TexgenError(f"A swizzle counts in elements or in bytes, not in {unit!r}: give one of {', '.join(UNITS)}.")
