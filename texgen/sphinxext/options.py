@@ -1,0 +1,75 @@
+"""The options of the directives, made from those of reading and of the figure, so that none can be missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import Field, fields
+from typing import Any
+
+from docutils.parsers.rst import directives
+
+from texgen.errors import UsageError
+from texgen.figures import FigureOptions
+from texgen.sources import ReadOptions
+
+Converter = Callable[[str], Any]
+"""Docutils gives None for an option without a value; each of these takes that too."""
+ALIGN = ("left", "center", "right")
+_OF_READING = {f.name: f for f in fields(ReadOptions) if f.name != "name"}
+_OF_FIGURE = {f.name: f for f in fields(FigureOptions)}
+
+
+def _text(argument: str) -> str:
+    return " ".join((argument or "").split())
+
+
+def _align(argument: str) -> str:
+    return str(directives.choice(argument, ALIGN))
+
+
+def _converter(field: Field[Any]) -> Converter:
+    kind = str(field.type)
+    if kind == "int":
+        return directives.nonnegative_int
+    if kind == "float":
+        return _seconds
+    return directives.flag if kind.startswith("bool") else _text
+
+
+def _seconds(argument: str) -> float:
+    return float(argument or "")
+
+
+def _specification() -> dict[str, Converter]:
+    out: dict[str, Converter] = {}
+    for name, field in {**_OF_READING, **_OF_FIGURE}.items():
+        if str(field.type) != "bool" or field.default is False:
+            out[name.replace("_", "-")] = _converter(field)
+        if str(field.type).startswith("bool") and field.default is not False:
+            out[f"no-{name.replace('_', '-')}"] = directives.flag
+    return out | {
+        "caption": _text, "name": directives.unchanged, "alt": _text, "align": _align,
+        "width": directives.length_or_percentage_or_unitless, "class": directives.class_option,
+    }  # fmt: skip
+
+
+OPTIONS = _specification()
+"""Option names with their converters; ``no-caption`` leaves the lines of facts out of the picture itself."""
+
+
+def split(given: dict[str, Any], defaults: dict[str, Any]) -> tuple[dict[str, Any], FigureOptions]:
+    """(options of reading, options of the figure) out of a directive's options and those of ``texgen_options``.
+
+    Raises UsageError for a value that is not understood or a default with an unknown name.
+    """
+    known = {**_OF_READING, **_OF_FIGURE}
+    if unknown := sorted(set(defaults) - set(known)):
+        raise UsageError(f"texgen_options has {unknown[0]!r}, which is no option: there are {', '.join(sorted(known))}.")
+    chosen = dict(defaults)
+    for option, value in given.items():
+        name, is_off = option.removeprefix("no-").replace("-", "_"), option.startswith("no-")
+        if name not in known or (name == "caption" and not is_off):
+            continue
+        chosen[name] = (not is_off) if str(known[name].type).startswith("bool") else value
+    look = FigureOptions.of(**{k: v for k, v in chosen.items() if k in _OF_FIGURE})
+    return {k: v for k, v in chosen.items() if k in _OF_READING}, look

@@ -1,0 +1,53 @@
+"""The settings of ``conf.py``, in one table: the code registers them from it and the reference page prints it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sphinx.config import ENUM
+
+LINKS = ("tikz", "svg", "pdf", "json")
+"""What ``texgen_links`` may name."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One name in ``conf.py``: its default, its types (or an ENUM of values), what a change rebuilds, and its meaning."""
+
+    name: str
+    default: Any
+    types: Any
+    rebuild: Literal["", "env", "html"]
+    help: str
+
+    @property
+    def type_names(self) -> str:
+        """``bool``, or ``'inline' or 'file'``."""
+        if isinstance(self.types, ENUM):
+            return " or ".join(repr(v) for v in sorted(self.types._candidates, key=str))
+        return " or ".join("None" if t is type(None) else t.__name__ for t in self.types)
+
+
+SETTINGS = (
+    Setting("texgen_execute", False, (bool,), "env",
+            "Whether pages may run Python: module:callable and file.py:callable targets, and code in a directive's body. "
+            "Where it is False such a figure is a warning and a box that says so."),
+    Setting("texgen_svg", "inline", ENUM("inline", "file"), "html",
+            "HTML: SVG inside the page, whose lines and text follow the theme's colours, or a file shown as an image on a "
+            "light card."),
+    Setting("texgen_inline_limit", 400_000, (int,), "html",
+            "Bytes up to which an SVG goes inside the page; a larger one is a file."),
+    Setting("texgen_links", ("tikz", "svg"), (tuple, list), "html",
+            "Links under each figure, out of tikz, svg, pdf and json; empty for none. pdf runs TeX once for every "
+            "figure that has changed."),
+    Setting("texgen_latex", "tikz", ENUM("tikz", "pdf"), "",
+            "LaTeX: the TikZ itself, in the document's fonts, or a PDF of each figure."),
+    Setting("texgen_engine", None, (str, type(None)), "",
+            "TeX engine of the PDFs: pdflatex, lualatex, xelatex or tectonic; None takes the first that is installed."),
+    Setting("texgen_templates", (), (tuple, list), "env",
+            "Folders of templates that go before texgen's own, relative to conf.py."),
+    Setting("texgen_options", {}, (dict,), "env",
+            "Options for every figure that its directive does not give, by their names in Python: "
+            "{'palette': 'okabe-ito'}."),
+)  # fmt: skip

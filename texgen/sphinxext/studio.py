@@ -1,0 +1,392 @@
+"""Where figures are read, drawn once and kept: files in the doctree folder, named by what they show.
+
+A figure's name is a hash of its spec, its options, the templates and texgen itself, not of caption, alternative text or
+label. Every form of it (SVG, TikZ, text, JSON) lies under that name; a PDF's name also holds engine and version.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import io
+import os
+import pickle
+import re
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sphinx.util import logging
+
+from texgen.api import Drawing, Drawings, drawings, file_part
+from texgen.errors import TexgenError
+from texgen.figures import FigureOptions
+from texgen.render.environment import home
+from texgen.render.files import write
+from texgen.sphinxext.imports import local_files, module_file
+from texgen.specs import Spec
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+FOLDER = "_texgen"
+"""Where the files lie in the output."""
+SUFFIXES = {"svg": ".svg", "tikz": ".tikz", "txt": ".txt", "json": ".json", "pdf": ".pdf"}
+HASH = 16
+NAME = re.compile(r"[^A-Za-z0-9.-]+")
+logger = logging.getLogger(__name__)
+
+
+class ExecutionOff(TexgenError):
+    """A page wants to run Python and ``texgen_execute`` does not allow it."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A drawn figure: the stem of its files, and what is known of it without drawing it again."""
+
+    stem: str
+    alt: str
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Use:
+    """A figure in a page. ``dsl`` is the version of the DSL that it was read with, empty where none was needed."""
+
+    entry: Entry
+    location: str
+    dsl: str = ""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a directive asks for. ``target`` has absolute file names; ``program`` is the Python of its body, if any."""
+
+    target: str
+    options: Mapping[str, Any]
+    folder: Path
+    program: str = ""
+    shown: str = ""
+
+    @property
+    def callable(self) -> tuple[str, str] | None:
+        """(file or module, name) of a target to be called."""
+        from texgen.sources import CALLABLE
+
+        found = CALLABLE.fullmatch(self.target)
+        return (found["place"], found["name"]) if found else None
+
+    @property
+    def runs(self) -> bool:
+        """True if Python of the page's author is run."""
+        return bool(self.program) or self.callable is not None
+
+    def files(self) -> list[Path]:
+        """The files that the figure depends on."""
+        if self.program:
+            return []
+        if self.target.endswith(".json"):
+            return [Path(self.target)]
+        if self.callable is None:
+            return []
+        place = self.callable[0]
+        start = Path(place) if place.endswith(".py") else module_file(place)
+        return local_files(start) if start is not None else []
+
+
+class Studio:
+    """One build's view of the cache. Reading and drawing happen in it; ``drawn`` counts what it has drawn."""
+
+    def __init__(self, app: Sphinx) -> None:
+        self.cache = Path(app.doctreedir) / "texgen"
+        self.out = Path(app.outdir) / FOLDER
+        self.source = Path(app.srcdir)
+        self.config = app.config
+        self.templates = tuple(str((Path(app.confdir) / t).resolve()) for t in app.config.texgen_templates)
+        self.digest = digest(self.templates)
+        self.forms = _forms(app)
+        self.drawn = 0
+        self.failed: dict[str, TexgenError] = {}
+        """PDFs that TeX did not make, by stem."""
+
+    # Reading
+
+    def read(self, request: Request) -> Any:
+        """The spec or specs of a request. What runs Python or the DSL is kept, and run again only when a file, an option
+        or a version has changed. Raises TexgenError, ExecutionOff where running is not allowed."""
+        from texgen.sources import read
+
+        if request.runs and not self.config.texgen_execute:
+            raise ExecutionOff("This figure runs Python, and that is off here: set texgen_execute = True in conf.py to allow it.")
+        if not request.runs and not request.options.get("live"):
+            return read(request.target, **request.options)
+        path = self.cache / f"{self._request_key(request)}.spec"
+        with contextlib.suppress(OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError):
+            return pickle.loads(path.read_bytes())
+        specs = self._run(request)
+        write(path, pickle.dumps(specs))
+        return specs
+
+    def _request_key(self, request: Request) -> str:
+        start = [Path(request.folder) / "body.py"] if request.program else []
+        files = request.files() if not start else self._body_files(request)
+        contents = [(str(f), _sha(f.read_bytes())) for f in files if f.is_file()]
+        return _sha(repr((
+            request.target, sorted(request.options.items(), key=str), request.program, str(request.folder), contents,
+            self.digest, dsl_version(), os.environ.get("CUTE_DSL_ARCH"),
+        )).encode())[:HASH]  # fmt: skip
+
+    def _body_path(self, request: Request) -> Path:
+        return self.cache / "body" / f"body_{_sha(request.program.encode())[:HASH]}.py"
+
+    def _body_files(self, request: Request) -> list[Path]:
+        """The local files that a body imports."""
+        path = self._body_path(request)
+        if not path.is_file():
+            write(path, request.program)
+        return [f for f in local_files(path, [request.folder]) if f != path]
+
+    def files(self, request: Request) -> list[Path]:
+        """The files whose change must bring the page back."""
+        return self._body_files(request) if request.program else request.files()
+
+    def _run(self, request: Request) -> Any:
+        from texgen.sources import read
+        from texgen.sphinxext.body import RESULT
+
+        target = f"{self._body_path(request)}:{RESULT}" if request.program else request.target
+        said = io.StringIO()
+        try:
+            with contextlib.redirect_stderr(said), _on_path(request.folder if request.program else None):
+                return read(target, **request.options)
+        except TexgenError as error:
+            shown = request.shown
+            where = f"{self.source}{os.sep}"
+            message, detail = (
+                x.replace(target, shown).replace(str(self._body_path(request)), shown).replace(where, "")
+                for x in (error.message, error.detail)
+            )
+            raise type(error)(message, detail) from None
+        finally:
+            if said.getvalue().strip():
+                logger.info("%s", said.getvalue().rstrip())
+
+    # Drawing
+
+    def draw(self, spec: Spec, options: FigureOptions) -> Entry:
+        """The figure in the forms that this build needs, drawn only if it is not there yet. Raises TexgenError."""
+        key = _sha(f"{_spec_digest(spec)}{options!r}{self.digest}".encode())[:HASH]
+        title = NAME.sub("_", file_part(spec.name or spec.kind)).strip("_.")[:60] or spec.kind
+        stem = f"{title}-{key}"
+        known = self.known(stem)
+        if known is not None and not self.missing(stem):
+            return known
+        return self._make(stem, drawings(spec, options, self.templates), spec, options)
+
+    def known(self, stem: str) -> Entry | None:
+        """What the cache has under a stem."""
+        try:
+            entry = pickle.loads((self.cache / f"{stem}.entry").read_bytes())[0]
+        except (OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError):
+            return None
+        return entry if isinstance(entry, Entry) else None
+
+    def missing(self, stem: str) -> list[str]:
+        """The forms that this build needs and the cache lacks (PDFs aside)."""
+        return [f for f in self.forms if f != "pdf" and not self.path(stem, f).is_file()]
+
+    def path(self, stem: str, form: str) -> Path:
+        """Where the cache keeps a form."""
+        return self.cache / f"{stem}{SUFFIXES[form]}"
+
+    def _make(self, stem: str, drawing: Drawing, spec: Spec, options: FigureOptions) -> Entry:
+        self.drawn += 1
+        entry = Entry(stem, drawing.figure.alt, tuple(drawing.figure.warnings))
+        for form in self.missing(stem):
+            write(self.path(stem, form), drawing.data(SUFFIXES[form]))
+        write(self.cache / f"{stem}.entry", pickle.dumps((entry, spec, options)))
+        return entry
+
+    def again(self, stem: str) -> Drawing:
+        """The drawing of a stem, from what the cache has of it."""
+        _, spec, options = pickle.loads((self.cache / f"{stem}.entry").read_bytes())
+        return Drawing(spec, options, self.templates)
+
+    def complete(self, stem: str) -> None:
+        """Make the forms that are missing, another builder having drawn the figure. Raises TexgenError."""
+        if self.missing(stem):
+            _, spec, options = pickle.loads((self.cache / f"{stem}.entry").read_bytes())
+            self._make(stem, self.again(stem), spec, options)
+
+    # PDF
+
+    def pdf_path(self, stem: str) -> Path:
+        """Where the PDF of a figure is, or is to be; without an engine any that was made before is taken."""
+        engine = self.engine()
+        if engine is None and (kept := sorted(self.cache.glob(f"{stem}.*.pdf"))):
+            return kept[0]
+        tool = f"{engine} {engine_version(engine)}" if engine else f"vl-convert {_version('vl-convert-python')}"
+        return self.cache / f"{stem}.{_sha(tool.encode())[:8]}.pdf"
+
+    def engine(self) -> str | None:
+        """The TeX engine of this build, None where there is none. Never raises for one that is missing."""
+        from texgen.render import engine as tex
+
+        try:
+            return tex.choose(self.config.texgen_engine)
+        except TexgenError:
+            return None
+
+    def make_pdf(self, stem: str) -> list[str]:
+        """Make the PDF of a figure and give the engine's warnings. Raises TexgenError."""
+        from texgen.render import engine as tex
+        from texgen.render import raster
+
+        path, engine, said = self.pdf_path(stem), self.engine(), []  # type: ignore[var-annotated]
+        if path.is_file():
+            return []
+        drawing = self.again(stem)
+        if engine is None:
+            write(path, raster.svg_to_pdf(drawing.svg()))
+            return []
+        write(path, tex.compile_pdf(drawing.tex(), engine, [self.source], warnings=said))
+        return said
+
+    # Output
+
+    def publish(self, stems: Iterable[str]) -> None:
+        """Put the forms of this build into its output; a file that is there has the same content."""
+        for stem in stems:
+            for form in self.forms:
+                source = self.pdf_path(stem) if form == "pdf" else self.path(stem, form)
+                target = self.out / f"{stem}{SUFFIXES[form]}"
+                if form != "txt" and source.is_file() and (form == "pdf" or not target.is_file()):
+                    _copy(source, target)
+
+    def sweep(self, stems: Iterable[str]) -> None:
+        """Remove the files of figures that no page has any more, from the output and the cache."""
+        kept = set(stems)
+        for path in self.out.glob("*-*.*"):
+            if path.stem not in kept:
+                path.unlink(missing_ok=True)
+        for path in self.cache.glob("*-*.*"):
+            if path.name.split(path.name[path.name.rfind("-") + 1 + HASH :], 1)[0] not in kept:
+                path.unlink(missing_ok=True)
+
+
+def digest(folders: Sequence[str]) -> str:
+    """A hash of texgen's own code and data and of the templates that draw figures."""
+    from texgen import __version__
+
+    hasher = hashlib.sha256(f"{__version__} {_code()}".encode())
+    for path in sorted(p for p in home().glob("*.j2") if not p.name.startswith("sphinx_")):
+        hasher.update(path.name.encode() + path.read_bytes())
+    for folder in folders:
+        for path in sorted(p for p in Path(folder).rglob("*") if p.is_file()):
+            hasher.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
+    return hasher.hexdigest()
+
+
+def page_digest() -> str:
+    """A hash of the templates that write pages."""
+    return _sha(b"".join(p.read_bytes() for p in sorted(home().glob("sphinx_*.j2"))))
+
+
+@cache
+def _code() -> str:
+    package = Path(__file__).resolve().parent.parent
+    files = sorted([*package.glob("*.py"), *(f for d in ("figures", "render", "sources") for f in (package / d).glob("*.*"))])
+    return _sha(b"".join(f.read_bytes() for f in files))
+
+
+def dsl_version() -> str:
+    """The version of the installed DSL, ``none`` where there is none."""
+    return _version("nvidia-cutlass-dsl") or "none"
+
+
+def _version(distribution: str) -> str:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+@cache
+def engine_version(engine: str) -> str:
+    """The first line of what an engine says of itself."""
+    try:
+        made = subprocess.run([engine, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return made.stdout.decode("utf-8", "replace").partition("\n")[0]
+
+
+def each(made: Any) -> list[Any]:
+    """The specs of a dict or list of them, or the one."""
+    if isinstance(made, Mapping | Drawings):
+        return [x for v in made.values() for x in each(v)]
+    return [x for v in made for x in each(v)] if isinstance(made, list | tuple) else [made]
+
+
+def _forms(app: Sphinx) -> tuple[str, ...]:
+    builder = app.builder
+    if builder.name == "epub":
+        return ("svg",)
+    if builder.format == "html":
+        return ("svg", *(f for f in SUFFIXES if f in app.config.texgen_links and f != "svg"))
+    if builder.format == "latex":
+        return (app.config.texgen_latex,)
+    return ("txt",) if builder.format in ("text", "man", "texinfo") else ()
+
+
+def _spec_digest(spec: Any) -> str:
+    hasher = hashlib.sha256()
+    _feed(hasher.update, spec)
+    return hasher.hexdigest()
+
+
+def _feed(update: Callable[[bytes], None], value: Any) -> None:
+    if isinstance(value, np.ndarray):
+        update(f"{value.dtype.str}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        update(type(value).__name__.encode())
+        for field in dataclasses.fields(value):
+            update(field.name.encode())
+            _feed(update, getattr(value, field.name))
+    elif isinstance(value, tuple):
+        update(f"({len(value)}".encode())
+        for item in value:
+            _feed(update, item)
+    else:
+        update(repr(value).encode() + b"\0")
+
+
+@contextlib.contextmanager
+def _on_path(folder: Path | None) -> Iterator[None]:
+    """A folder on Python's path for a moment; the child process gets the path with each request."""
+    import sys
+
+    before = list(sys.path)
+    if folder is not None:
+        sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
+def _copy(source: Path, target: Path) -> None:
+    data = source.read_bytes()
+    if not target.is_file() or target.read_bytes() != data:
+        write(target, data)
+
+
+def _sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
