@@ -17,6 +17,9 @@ ENGINES = ("pdflatex", "lualatex", "xelatex", "tectonic")
 TIME_LIMIT = 120.0
 """Seconds for one run of an engine."""
 
+LOST = re.compile(r"^(?:Missing character: .*|LaTeX Font Warning: Font shape .*|Overfull .*)$", re.MULTILINE)
+"""What a log says of a run that made a PDF and yet lost something."""
+
 BIG = 20_000_000
 INSTALL = "apt-get install texlive-latex-extra texlive-pictures"
 
@@ -45,12 +48,15 @@ def choose(engine: str | None) -> str | None:
     return engine
 
 
-def compile_pdf(source: str, engine: str, inputs: Sequence[Path] = (), time_limit: float = TIME_LIMIT) -> bytes:
+def compile_pdf(
+    source: str, engine: str, inputs: Sequence[Path] = (), time_limit: float = TIME_LIMIT, warnings: list[str] | None = None
+) -> bytes:
     """Compile a LaTeX document in a folder of its own and give the PDF.
 
     Shell escape is off, files outside the folder are not written, and the engine's whole process group ends at the time
-    limit. ``inputs`` are folders that ``\\input`` and ``\\includegraphics`` may read. Raises TexFailure with the first
-    error of the log and the source line.
+    limit. ``inputs`` are folders that ``\\input`` and ``\\includegraphics`` may read. ``warnings`` takes the lines of the
+    log that tell of something lost: a character or a font that is missing, text that runs over. Raises TexFailure with
+    the first error of the log and the source line.
     """
     with tempfile.TemporaryDirectory(prefix="texgen-") as folder:
         path = Path(folder)
@@ -68,6 +74,8 @@ def compile_pdf(source: str, engine: str, inputs: Sequence[Path] = (), time_limi
         if not pdf.exists() or not pdf.stat().st_size or re.search(r"^(?:!|[^\s:]+:\d+:) ", text, re.MULTILINE):
             message, detail = _first_error(text, source)
             raise TexFailure(f"{engine} failed: {message}", detail, capacity="capacity exceeded" in text)
+        if warnings is not None:
+            warnings += dict.fromkeys(LOST.findall(text))
         return pdf.read_bytes()
 
 
