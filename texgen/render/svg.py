@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from markupsafe import escape
+
 from texgen.figures.labels import text_width
 from texgen.figures.model import Figure
 from texgen.render.context import context, fill_color
@@ -50,34 +52,43 @@ def _place_panel(panel: dict[str, Any], figure: Figure, cw: float, ch: float) ->
     """Adds pixel positions to a panel's context."""
     by_name: dict[str, list[str]] = {}
     colors: dict[str, str] = {}
+    xs = [number(i * cw) for i in range(panel["width"] + 1)]
+    ys = [number(i * ch) for i in range(panel["height"] + 1)]
     for name, runs in panel["fills"]:
         colors[name] = _color(name, figure.palette)
-        by_name.setdefault(name, []).extend(_rectangle(c * cw, r * ch, w * cw, h * ch) for r, c, h, w in runs)
+        by_name.setdefault(name, []).extend(f"M{xs[c]} {ys[r]}h{xs[w]}v{ys[h]}h-{xs[w]}z" for r, c, h, w in runs)
     width, height = panel["width"] * cw, panel["height"] * ch
-    down = "".join(f"M{number(i * cw)} 0v{number(height)}" for i in range(1, panel["width"]))
+    down = "".join(f"M{x} 0v{ys[-1]}" for x in xs[1:-1])
     side = 0.18 * cw
     panel |= {
         "text_px": panel["text_size"] * ch,
         "px": (panel["x"] - figure.x0) * cw, "py": (panel["y"] - figure.y0) * ch, "pw": width, "ph": height,
         "paths": [(name, colors[name], "".join(parts)) for name, parts in by_name.items()],
-        "grid": down + "".join(f"M0 {number(i * ch)}h{number(width)}" for i in range(1, panel["height"])),
+        "grid": down + "".join(f"M0 {y}h{xs[-1]}" for y in ys[1:-1]),
         "mark_path": "".join(
             f"M{number((c + 1) * cw)} {number((r + 1) * ch)}h{number(-side)}l{number(side)} {number(-side)}z" for row in panel["marks"] for r, c in row
         ),
-        "centres": [number((c + 0.5) * cw) for c in range(panel["width"])],
-        "baselines": _baselines(panel, figure, ch),
+        "labels": _labels(panel, figure, cw, ch),
     }  # fmt: skip
 
 
-def _baselines(panel: dict[str, Any], figure: Figure, ch: float) -> list[list[str]]:
+def _labels(panel: dict[str, Any], figure: Figure, cw: float, ch: float) -> list[tuple[str, list[tuple[str, str, bool]]]]:
+    """(y, [(x, escaped text, greyed), …]) of every label line; empty labels are left out."""
     size = figure.label_size
-    count = len(panel["label_rows"][0]) if panel["label_rows"] else 0
-    steps = [0.5 + (i - (count - 1) / 2) * LINE_STEP * size + 0.36 * size for i in range(count)]
-    return [[number((r + s) * ch) for s in steps] for r in range(panel["height"])]
-
-
-def _rectangle(x: float, y: float, w: float, h: float) -> str:
-    return f"M{number(x)} {number(y)}h{number(w)}v{number(h)}h{number(-w)}z"
+    centres = [number((c + 0.5) * cw) for c in range(panel["width"])]
+    safe: dict[str, str] = {}
+    out = []
+    for r, row in enumerate(panel["label_rows"]):
+        for i, line in enumerate(row):
+            y = r + 0.5 + (i - (len(row) - 1) / 2) * LINE_STEP * size + 0.36 * size
+            cells = []
+            for x, (label, dim) in zip(centres, line, strict=True):
+                if label:
+                    if label not in safe:
+                        safe[label] = str(escape(label))
+                    cells.append((x, safe[label], dim))
+            out.append((number(y * ch), cells))
+    return out
 
 
 def _color(name: str, palette: tuple[str, ...]) -> str:
