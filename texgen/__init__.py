@@ -14,11 +14,13 @@ from texgen.errors import TexgenError, TexgenWarning
 if TYPE_CHECKING:
     from texgen.api import figure, render_tikz
     from texgen.sources import read
+    from texgen.sources.recorder import recording
 
 __version__ = "0.1.0"
-__all__ = ["TexgenError", "TexgenWarning", "__version__", "figure", "read", "render_tikz"]
+__all__ = ["TexgenError", "TexgenWarning", "__version__", "figure", "read", "recording", "render_tikz"]
 
-_HOMES = {"read": "texgen.sources", "figure": "texgen.api", "render_tikz": "texgen.api"}
+_HOMES = {"read": "texgen.sources", "figure": "texgen.api", "render_tikz": "texgen.api",
+          "recording": "texgen.sources.recorder"}
 
 
 def __getattr__(name: str) -> Any:

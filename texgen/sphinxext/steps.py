@@ -82,6 +82,8 @@ def finish_forms(app: Sphinx, env: BuildEnvironment) -> Sequence[str]:
     if "pdf" in studio.forms:
         _make_pdfs(app, domain, uses)
     studio.publish(uses)
+    if app.builder.name == "epub":
+        studio.keep_out_of_epub()
     if app.builder.format == "html":
         style = Path(app.outdir) / "_static" / STYLE
         text = fill("sphinx_style.css.j2", {}, studio.templates)

@@ -270,6 +270,13 @@ class Studio:
                 if form != "txt" and source.is_file() and (form == "pdf" or not target.is_file()):
                     _copy(source, target)
 
+    def keep_out_of_epub(self) -> None:
+        """Doctrees lie inside the output unless ``-d`` says otherwise, and an EPUB takes every file that it finds there."""
+        output = self.out.parent
+        if self.cache.is_relative_to(output):
+            files = [p.relative_to(output).as_posix() for p in self.cache.rglob("*") if p.is_file()]
+            self.config.epub_exclude_files = [*self.config.epub_exclude_files, *files]
+
     def sweep(self, stems: Iterable[str]) -> None:
         """Remove the files of figures that no page has any more, from the output and the cache."""
         kept = set(stems)

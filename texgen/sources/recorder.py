@@ -1,0 +1,1019 @@
+"""Recording what DSL code builds, while it builds it: ``with texgen.recording() as r: ...``.
+
+The DSL's classes and functions are wrapped for the time of the recording and put back after it. A wrapper keeps the
+texts of the object's types and where the source's frames stand, which costs a fraction of a millisecond; names come
+from the syntax tree and specs from the texts when they are asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
+from typing import Any
+
+from texgen.errors import TexgenError
+from texgen.specs import Spec
+from texgen.trace import naming, reading
+from texgen.trace.naming import Function, Place, Sighted
+
+KINDS = ("tiled_mma", "tiled_copy", "mma_atom", "copy_atom", "smem_layout", "tma_atom")
+_CLASSES = {"TiledMma": "tiled_mma", "TiledCopy": "tiled_copy", "MmaAtom": "mma_atom", "CopyAtom": "copy_atom"}
+_OURS = os.path.abspath(__file__)
+_WRAPPERS = "cutlass.cute._texgen_recorder"
+"""The module name of the wrappers: the DSL takes frames of its own modules out of an operation's location."""
+
+Frames = tuple[tuple[CodeType, int, int], ...]
+
+
+@dataclass
+class Launch:
+    """One ``kernel(...).launch(...)`` in the source: sizes that are known only at run time are the source's text."""
+
+    kernel: str
+    file: str
+    line: int
+    grid: list[int | str]
+    block: list[int | str]
+    cluster: list[int | str]
+    smem: int | None = None
+    call_file: str = ""
+    call_line: int = 0
+    trace: int = 0
+    arch: str = ""
+    sightings: int = 1
+
+
+@dataclass
+class Allocation:
+    """Shared memory that a kernel takes: ``fields`` of a struct are (name, bytes, offset)."""
+
+    name: str
+    file: str
+    line: int
+    code: str
+    size: int
+    dtype: str = ""
+    layout: str = ""
+    fields: list[tuple[str, int, int]] = field(default_factory=list)
+    launch: Launch | None = None
+
+
+@dataclass
+class Partition:
+    """One tensor that DSL code partitions or tiles: ``call`` is ``partition_S``, ``local_tile``, …"""
+
+    name: str
+    call: str
+    file: str
+    line: int
+    code: str
+    function: str
+    type: str
+    layout: str
+    launch: Launch | None = None
+    sightings: int = 1
+
+
+@dataclass
+class Recorded:
+    """One object that the source builds. ``spec`` is made when it is first asked for and None where ``error`` says why."""
+
+    name: str
+    kind: str
+    file: str
+    line: int
+    code: str
+    function: str
+    sightings: int
+    text: str
+    trace: int = 0
+    launch: Launch | None = None
+    tensors: list[str] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)
+    function_line: int = 0
+    order: int = 0
+    _read: Callable[[], Spec] | None = field(default=None, repr=False)
+    _spec: Spec | None = field(default=None, repr=False)
+    _error: str | None = field(default=None, repr=False)
+
+    @property
+    def spec(self) -> Spec | None:
+        """The spec; None where the object cannot be drawn."""
+        if self._spec is None and self._error is None:
+            try:
+                self._spec = self._read() if self._read is not None else None
+                self._error = "" if self._spec is not None else "There is nothing to draw."
+            except TexgenError as e:
+                self._error = e.message
+            except Exception as e:  # another version's types: the program's trace must not suffer
+                self._error = f"texgen cannot read it ({type(e).__name__}: {e})."
+        return self._spec
+
+    @property
+    def error(self) -> str:
+        """Why there is no spec, empty where there is one."""
+        return "" if self.spec is not None else (self._error or "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry of ``trace.json``."""
+        return {
+            "name": self.name, "kind": self.kind, "file": self.file, "line": self.line, "code": self.code,
+            "function": self.function, "sightings": self.sightings,
+            "spec": None if self.spec is None else self.spec.to_dict(),
+        }  # fmt: skip
+
+
+@dataclass
+class _Event:
+    """What a wrapper saw, before names are asked for."""
+
+    kind: str
+    frames: Frames
+    text: str
+    payload: dict[str, Any]
+    trace: int
+    launch: Launch | None
+    callee: str
+    order: int
+    sightings: int = 1
+
+
+class Recording:
+    """What was built since ``recording()`` was entered, in the order of the first sighting.
+
+    ``objects``, ``launches``, ``allocations`` and ``partitions`` may be read during the recording and after it.
+    """
+
+    def __init__(self) -> None:
+        self._events: dict[Any, _Event] = {}
+        self._lock = threading.Lock()
+        self._made: tuple[int, list[Recorded]] | None = None
+        self._count = 0
+        self._launches: dict[Any, Launch] = {}
+
+    def _add(self, event: _Event) -> None:
+        key = (event.kind, _identity(event.frames), event.text, event.trace if event.kind == "allocation" else 0)
+        with self._lock:
+            self._count += 1
+            known = self._events.get(key)
+            if known is None:
+                self._events[key] = event
+            else:
+                known.sightings += event.sightings
+                known.payload.update({k: v for k, v in event.payload.items() if v})
+                if known.launch is None:
+                    known.launch = event.launch
+
+    def _of(self, *kinds: str) -> list[_Event]:
+        with self._lock:
+            return [e for e in self._events.values() if e.kind in kinds]
+
+    @property
+    def objects(self) -> list[Recorded]:
+        """Every tiled object, each once."""
+        if self._made is None or self._made[0] != self._count:
+            self._made = (self._count, _objects(self))
+        return self._made[1]
+
+    @property
+    def launches(self) -> list[Launch]:
+        """Every launch in the source, each once."""
+        with self._lock:
+            return list(self._launches.values())
+
+    @property
+    def allocations(self) -> list[Allocation]:
+        """The shared memory that kernels take, in the order of their source."""
+        out = []
+        for e in self._of("allocation"):
+            seen = naming.sighted(_places(e.frames))
+            out.append(Allocation(
+                seen.name, seen.file, seen.line, seen.code, e.payload["size"], e.payload.get("dtype", ""),
+                e.payload.get("layout", ""), e.payload.get("fields", []), e.launch,
+            ))  # fmt: skip
+        return out
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """The tensors that ``partition_S/D/A/B/C``, ``retile``, ``local_tile`` and the like gave."""
+        out: dict[Any, Partition] = {}
+        for e in self._of("partition"):
+            seen = naming.sighted(_places(e.frames), e.payload.get("index"))
+            made = Partition(
+                seen.name, e.callee, seen.file, seen.line, seen.code, seen.function, e.text, e.payload["layout"],
+                e.launch, e.sightings,
+            )  # fmt: skip
+            key = (made.file, made.line, made.name, made.call, made.type)
+            if key in out:
+                out[key].sightings += e.sightings
+            else:
+                out[key] = made
+        return list(out.values())
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """``objects`` as in ``trace.json``."""
+        return [o.to_dict() for o in self.objects]
+
+
+def _identity(frames: Frames) -> tuple[int, ...]:
+    """Which frames these are; hashing code objects by their content would cost more than all the rest."""
+    return tuple(n for code, lasti, _ in frames for n in (id(code), lasti))
+
+
+# From events to objects
+
+
+_places_of: dict[tuple[int, int], tuple[CodeType, Place]] = {}
+
+
+def _places(frames: Frames) -> list[Place]:
+    out = []
+    for code, lasti, line in frames:
+        known = _places_of.get((id(code), lasti))
+        if known is None or known[0] is not code:
+            known = _places_of[id(code), lasti] = (code, naming.place_of(code, lasti, line))
+        out.append(known[1])
+    return out
+
+
+def _objects(recording: Recording) -> list[Recorded]:
+    tiled = {(_identity(e.frames), e.kind[-4:] == "copy") for e in recording._of("tiled_mma", "tiled_copy")}
+    merged: dict[Any, Recorded] = {}
+    for e in recording._of(*KINDS):
+        is_atom = e.kind in ("mma_atom", "copy_atom")
+        if is_atom and (_identity(e.frames), e.kind == "copy_atom") in tiled:
+            continue  # made by the DSL on the way to the tiled object
+        if e.kind == "smem_layout" and not e.payload.get("used"):
+            continue
+        places = _places(e.frames)
+        seen = naming.sighted(places, 0 if e.kind == "tma_atom" else None)
+        if is_atom and seen.discarded and not e.callee.startswith("make_"):
+            continue  # inside of cute.copy, cute.autovec_copy and the like
+        if is_atom and e.callee in _USES_ATOMS:
+            continue
+        key = (e.kind, seen.file, seen.line, places[0].column, seen.name, e.text)
+        if key in merged:
+            merged[key].sightings += e.sightings
+            continue
+        function = naming.function_of(places)
+        merged[key] = _recorded(e, seen, function)
+    _join_allocations(recording, merged)
+    _assign_launches(recording, list(merged.values()))
+    return sorted(merged.values(), key=lambda o: o.order)
+
+
+_USES_ATOMS = {"copy", "basic_copy", "autovec_copy", "gemm", "prefetch", "basic_copy_if", "convert", "copy_tensor"}
+
+
+def _recorded(e: _Event, seen: Sighted, function: Function) -> Recorded:
+    p = e.payload
+    read: Callable[[], Spec]
+    if e.kind in ("tiled_mma", "mma_atom"):
+        read = functools.partial(reading.mma_spec, p["op"], e.text, p["parts"], p["source"])
+    elif e.kind in ("tiled_copy", "copy_atom"):
+        read = functools.partial(reading.copy_spec, p["op"], e.text, p["parts"], p["value_type"], p["source"])
+    else:
+        read = functools.partial(_read_layout, p)
+    return Recorded(
+        seen.name, e.kind, seen.file, seen.line, seen.code, seen.function, e.sightings, e.text, e.trace, e.launch,
+        details={k: v for k, v in p.items() if k in ("bits", "dtype", "arch", "tma", "layout", "op_name", "tensor")},
+        function_line=function.line, order=e.order, _read=read,
+    )  # fmt: skip
+
+
+def _read_layout(payload: dict[str, Any]) -> Spec:
+    if not payload.get("layout"):
+        raise TexgenError("The TMA atom's shared-memory layout was not seen, and the atom has no thread-value layout.")
+    return reading.smem_spec(payload["layout"], payload.get("bits", 0), payload["source"])
+
+
+def _join_allocations(recording: Recording, merged: dict[Any, Recorded]) -> None:
+    """A tensor made with a recorded layout belongs to it; one with a layout of its own is an object."""
+    layouts = [o for o in merged.values() if o.kind == "smem_layout"]
+    for e in recording._of("tensor"):
+        places = _places(e.frames)
+        seen = naming.sighted(places)
+        wanted = e.payload["layout"]
+        fits = [o for o in layouts if _same(o.details.get("layout", ""), wanted)]
+        if fits:
+            argument = naming.layout_argument(places[0])
+            chosen = _closest(fits, argument)
+            if seen.name and seen.name not in chosen.tensors:
+                chosen.tensors.append(seen.name)
+            continue
+        if not e.payload.get("own"):
+            continue
+        key = ("smem_layout", seen.file, seen.line, places[0].column, seen.name, wanted)
+        if key in merged:
+            merged[key].sightings += e.sightings
+            continue
+        made = _recorded(e, seen, naming.function_of(places))
+        made.kind = "smem_layout"
+        merged[key] = made
+
+
+def _same(known: str, wanted: str) -> bool:
+    """A tensor's layout is a recorded one, or its part without the swizzle."""
+    known, wanted = reading.bare(known), reading.bare(wanted)
+    return known == wanted or known.endswith(f" o {wanted}")
+
+
+def _closest(layouts: list[Recorded], argument: str) -> Recorded:
+    """Of several equal layouts the one whose name the tensor was given."""
+    last = argument.removesuffix(".outer").removesuffix(".inner").split(".")[-1]
+    for o in layouts:
+        if o.name and o.name.split(".")[-1] == last:
+            return o
+    return layouts[0]
+
+
+def _assign_launches(recording: Recording, objects: list[Recorded]) -> None:
+    """What the host function builds belongs to the launch that follows in the same trace."""
+    by_trace: dict[int, Launch] = {}
+    for launch in recording.launches:
+        by_trace.setdefault(launch.trace, launch)
+    for o in objects:
+        if o.launch is None:
+            o.launch = by_trace.get(o.trace)
+
+
+# What runs while the program is traced
+
+
+_active: list[Recording] = []
+_lock = threading.RLock()
+_patches: _Patches | None = None
+_traces = 0
+
+
+class _State(threading.local):
+    """What a thread is in the middle of."""
+
+    copying = 0
+    """Depth of calls that copy objects (launches, loops, ``with_``) instead of building them."""
+    inside = 0
+    """Depth of wrapped DSL functions: the outermost is what the source called."""
+    auxiliary = 0
+    """Depth of traces that the DSL's own host helpers start."""
+    trace = 0
+    launch: Launch | None = None
+
+
+_state = _State()
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[Recording]:
+    """Record every tiled object, shared-memory layout, TMA atom, launch and partition that DSL code builds inside.
+
+    Works on any thread and nests (an outer recording sees what an inner one does). Nothing stays patched afterwards.
+    Raises TexgenError where the DSL is not installed.
+    """
+    global _patches
+    made = Recording()
+    with _lock:
+        if _patches is None:
+            _patches = _Patches()
+            try:
+                _install(_patches)
+            except ModuleNotFoundError as e:
+                _patches = None
+                from texgen.doctor import explain_import
+
+                raise TexgenError(explain_import(e)) from None
+            except BaseException:
+                _patches.undo()
+                _patches = None
+                raise
+        _active.append(made)
+    try:
+        yield made
+    finally:
+        with _lock:
+            _active.remove(made)
+            if not _active and _patches is not None:
+                _patches.undo()
+                _patches = None
+
+
+def _record(kind: str, text: str, payload: dict[str, Any], order: int | None = None) -> None:
+    frames, callee = _user_frames()
+    if not frames or _state.auxiliary:
+        return
+    for one in list(_active):
+        one._add(_Event(
+            kind, frames, text, dict(payload), _state.trace, _state.launch, callee, one._count if order is None else order
+        ))  # fmt: skip
+
+
+_dsl_root = ""
+_inner: dict[str, bool] = {}
+
+
+def _is_inner(file: str) -> bool:
+    """True for files of the DSL and for this one."""
+    known = _inner.get(file)
+    if known is None:
+        path = os.path.abspath(file)
+        known = _inner[file] = path.startswith(_dsl_root) or path == _OURS or file == _WRAPPERS
+    return known
+
+
+def _user_frames() -> tuple[Frames, str]:
+    """(frames outside the DSL, innermost first, with the instruction they stand at; the DSL function they called)."""
+    out: list[tuple[CodeType, int, int]] = []
+    callee = ""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        code = frame.f_code
+        if not _is_inner(code.co_filename):
+            out.append((code, frame.f_lasti, frame.f_lineno))
+            if len(out) >= 24:
+                break
+        elif not out and code.co_filename != _WRAPPERS and code.co_name != "wrapper" and not _OURS == code.co_filename:
+            callee = code.co_name
+        frame = frame.f_back
+    return tuple(out), callee
+
+
+def _guarded(function: Callable[..., None]) -> Callable[..., None]:
+    """Our own fault must not be the program's."""
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            function(*args, **kwargs)
+        except Exception as e:
+            if os.environ.get("TEXGEN_DEBUG"):
+                raise
+            faults.append(f"{function.__name__}: {type(e).__name__}: {e}")
+
+    return run
+
+
+faults: list[str] = []
+"""What went wrong in the recorder itself, for the report."""
+
+
+@functools.lru_cache(maxsize=64)
+def _source_text(arch: str) -> str:
+    import cutlass
+
+    version = getattr(cutlass, "__version__", "")
+    return f"nvidia-cutlass-dsl {version}".strip() + (f", target {arch}" if arch else "")
+
+
+def _arch() -> str:
+    from cutlass.cutlass_dsl import CuTeDSL
+
+    return str(CuTeDSL._get_dsl().envar.arch or "")
+
+
+def _plain_op(op: Any) -> Any:
+    """A copy of an operation with what is plain in it: types, numbers, enums."""
+    try:
+        made = object.__new__(type(op))
+        fields = vars(op)
+    except TypeError:
+        return op
+    for key, value in fields.items():
+        if "_mlir" not in type(value).__module__:
+            object.__setattr__(made, key, value)
+    return made
+
+
+@_guarded
+def _saw_atom(atom: Any) -> None:
+    kind = _CLASSES.get(type(atom).__name__)
+    if kind is None or _state.copying or not _active:
+        return
+    from texgen.sources import dsl_names
+
+    op, value_type = atom.op, None
+    arch = _arch()
+    payload: dict[str, Any] = {"arch": arch, "source": _source_text(arch), "op": _plain_op(op)}
+    mlir_type = atom._trait.value.type
+    if kind.endswith("copy") or kind == "copy_atom":
+        if dsl_names.is_tma(op) or type(op).__name__.startswith("CopyBulk"):
+            kind = "tma_atom"
+            payload |= {"op_name": type(op).__name__, "tma": str(mlir_type)}
+            payload |= _tma_context.get()
+        else:
+            value_type = getattr(atom, "value_type", None)
+            payload |= {"parts": reading.parts_of(mlir_type, reading.COPY_PARTS), "value_type": value_type}
+    else:
+        payload["parts"] = reading.parts_of(mlir_type, reading.MMA_PARTS)
+    _record(kind, str(mlir_type), payload)
+
+
+class _TmaContext(threading.local):
+    value: dict[str, Any] | None = None
+
+    def get(self) -> dict[str, Any]:
+        return self.value or {}
+
+
+_tma_context = _TmaContext()
+
+
+def _layout_text(layout: Any) -> str:
+    """The text of a DSL layout's type, empty for what is no layout."""
+    try:
+        return str(layout.type)
+    except Exception:
+        return ""
+
+
+def _width(dtype: Any) -> int:
+    width = getattr(dtype, "width", 0)
+    if not isinstance(width, int):
+        return 0
+    return 8 if getattr(dtype, "__name__", "") == "Boolean" else width
+
+
+def _dtype_in(args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The element type among a helper's arguments."""
+    for value in [*args, *kwargs.values()]:
+        if isinstance(value, type) and isinstance(getattr(value, "width", None), int):
+            return value
+    return None
+
+
+@_guarded
+def _saw_layout(function: str, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """A shared-memory layout helper's result counts at once, tile_to_shape's when a tensor is made with it."""
+    from texgen.sources.dsl_names import dtype_name
+
+    text = _layout_text(result)
+    if not text:
+        return
+    arch = _arch()
+    payload: dict[str, Any] = {"layout": text, "arch": arch, "source": _source_text(arch)}
+    if "smem_layout" in function:
+        payload["used"] = True
+        dtype = _dtype_in(args, kwargs)
+        payload |= {"bits": _width(dtype), "dtype": dtype_name(dtype)}
+    _record("smem_layout", text, payload)
+
+
+def _use_layout(text: str, dtype: Any) -> None:
+    """A shared-memory tensor or a TMA atom is made with this layout: those recorded with it are used, and of its type."""
+    from texgen.sources.dsl_names import dtype_name
+
+    wanted = reading.bare(text)
+    for one in list(_active):
+        for e in one._of("smem_layout"):
+            if e.trace == _state.trace and _same(e.text, wanted):
+                e.payload["used"] = True
+                if not e.payload.get("bits") and _width(dtype):
+                    e.payload |= {"bits": _width(dtype), "dtype": dtype_name(dtype)}
+                one._count += 1
+
+
+@_guarded
+def _saw_tensor(dtype: Any, layout: Any, swizzle: Any, own: bool) -> None:
+    from texgen.sources.dsl_names import dtype_name
+
+    if isinstance(layout, int):
+        text = f"{layout}:1"
+    else:
+        text = _layout_text(layout)
+    if not text:
+        return
+    _use_layout(text, dtype)
+    arch = _arch()
+    whole = text
+    if swizzle is not None and " o " not in text:
+        found = re.search(r"S<[^>]*>", str(swizzle)) or re.search(r"S<[^>]*>", str(getattr(swizzle, "type", "")))
+        whole = f"{found[0]} o 0 o {reading.bare(text)}" if found else text
+        _use_layout(whole, dtype)
+    _record("tensor", whole, {
+        "layout": whole, "bits": _width(dtype), "dtype": dtype_name(dtype), "own": own, "arch": arch,
+        "source": _source_text(arch),
+    })  # fmt: skip
+
+
+@_guarded
+def _saw_allocation(size: int, dtype: Any, layout: str, fields: list[tuple[str, int, int]]) -> None:
+    from texgen.sources.dsl_names import dtype_name
+
+    payload = {"size": size, "dtype": dtype_name(dtype), "layout": reading.bare(layout), "fields": fields}
+    _record("allocation", str(size), payload)
+
+
+@_guarded
+def _saw_partition(function: str, result: Any) -> None:
+    many = isinstance(result, tuple)
+    for index, one in enumerate(result if many else (result,)):
+        kind = getattr(one, "type", None)
+        if kind is None:
+            continue
+        text = str(kind)
+        layout = getattr(kind, "layout", None)
+        _record("partition", text, {"layout": reading.bare(str(layout)) if layout is not None else "", "index": index if many else None})
+
+
+def _dims(values: Sequence[Any] | None, place: Place | None, name: str) -> list[int | str]:
+    """Launch sizes: ints where they are static, otherwise the source's text of the whole argument."""
+    out: list[int | str] = []
+    for value in values or ():
+        if type(value) is int:
+            out.append(value)
+        elif value is not None:
+            inner = getattr(value, "value", None)
+            out.append(inner if type(inner) is int else "?")
+    if "?" in out and place is not None and (text := naming.argument(place, name)):
+        return [text] if all(x == "?" for x in out) else out
+    return out
+
+
+# Wrapping
+
+
+class _Patches:
+    """Attributes and module names replaced, and how they were."""
+
+    def __init__(self) -> None:
+        self.undone: list[Callable[[], None]] = []
+        self.functions: dict[int, tuple[Any, Any]] = {}
+
+    def attribute(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+        """Replace an attribute that a class or module has itself."""
+        if name not in vars(owner):
+            return
+        original = vars(owner)[name]
+        setattr(owner, name, make(original))
+        self.undone.append(lambda: setattr(owner, name, original))
+
+    def function(self, module: Any, name: str, make: Callable[[Any], Any]) -> None:
+        """Replace a function under every name that any module has it by."""
+        original = vars(module).get(name)
+        if original is None or not callable(original) or id(original) in self.functions:
+            return
+        self.functions[id(original)] = (original, make(original))
+
+    def apply(self) -> None:
+        _rename({key: new for key, (_, new) in self.functions.items()})
+
+    def undo(self) -> None:
+        while self.undone:
+            self.undone.pop()()
+        _rename({id(new): old for old, new in self.functions.values()})
+        self.functions.clear()
+
+
+def _rename(swap: dict[int, Any]) -> None:
+    if not swap:
+        return
+    for module in list(sys.modules.values()):
+        names = getattr(module, "__dict__", None)
+        if type(names) is not dict:
+            continue
+        for name, value in list(names.items()):
+            new = swap.get(id(value))
+            if new is not None:
+                names[name] = new
+
+
+_TEMPLATE = """
+def make(original, enter, leave):
+    def wrapper(*args, **kwargs):
+        token = enter(args, kwargs)
+        result = missing
+        try:
+            result = original(*args, **kwargs)
+        finally:
+            leave(token, result, args, kwargs)
+        return result
+    return wrapper
+"""
+MISSING = object()
+
+
+def _wrapped(original: Any, enter: Callable[..., Any], leave: Callable[..., None]) -> Any:
+    """A wrapper that counts as a frame of the DSL: ``leave`` gets MISSING where ``original`` raised."""
+    names: dict[str, Any] = {"__name__": _WRAPPERS, "missing": MISSING}
+    exec(compile(_TEMPLATE, _WRAPPERS, "exec"), names)
+    function = original.__func__ if isinstance(original, (staticmethod, classmethod)) else original
+    made = names["make"](function, enter, leave)
+    return functools.wraps(function)(made)
+
+
+def _seeing(seen: Callable[[Any, tuple[Any, ...], dict[str, Any]], None]) -> Callable[[Any], Any]:
+    """Wrap so that ``seen(result, args, kwargs)`` runs after the outermost wrapped call."""
+
+    def enter(args: Any, kwargs: Any) -> bool:
+        _state.inside += 1
+        return _state.inside == 1
+
+    def leave(outermost: bool, result: Any, args: Any, kwargs: Any) -> None:
+        _state.inside -= 1
+        if outermost and result is not MISSING and _active:
+            seen(result, args, kwargs)
+
+    return lambda original: _wrapped(original, enter, leave)
+
+
+def _copying(original: Any) -> Any:
+    def enter(args: Any, kwargs: Any) -> None:
+        _state.copying += 1
+
+    def leave(token: Any, result: Any, args: Any, kwargs: Any) -> None:
+        _state.copying -= 1
+
+    return _wrapped(original, enter, leave)
+
+
+def _install(patches: _Patches) -> None:
+    """Wrap what builds objects in the installed DSL. Names that a version lacks are left out."""
+    global _dsl_root
+    import cutlass
+    import cutlass.cute as cute
+    from cutlass.cute import atom, core, tensor
+
+    folder = os.path.dirname(os.path.abspath(str(cutlass.__file__)))
+    _dsl_root = folder + os.sep
+    _inner.clear()
+
+    def saw_init(token: Any, result: Any, args: Any, kwargs: Any) -> None:
+        if result is not MISSING:
+            _saw_atom(args[0])
+
+    patches.attribute(atom.Atom, "__init__", lambda o: _wrapped(o, lambda a, k: None, saw_init))
+    for cls in [atom.Atom, *_subclasses(atom.Atom)]:
+        for name in ("__new_from_mlir_values__", "with_"):
+            patches.attribute(cls, name, _copying)
+    for cls, names in (
+        (atom.ThrMma, ("partition_A", "partition_B", "partition_C")), (atom.ThrCopy, ("partition_S", "partition_D")),
+        (atom.TiledCopy, ("retile",)), (atom.MmaAtom, ("make_fragment_A", "make_fragment_B", "make_fragment_C")),
+    ):  # fmt: skip
+        for name in names:
+            patches.attribute(cls, name, _seeing(functools.partial(_partition, name)))
+    for module, name in _functions(cutlass, core, tensor):
+        if name in _PARTITIONS:
+            patches.function(module, name, _seeing(functools.partial(_partition, name)))
+        elif "tma_atom" in name:
+            patches.function(module, name, _wrap_tma)
+        elif name == "make_tensor":
+            patches.function(module, name, _seeing(_made_tensor))
+        else:
+            patches.function(module, name, _seeing(functools.partial(_layout, name)))
+    for allocator in _allocators(cutlass):
+        patches.attribute(allocator, "allocate_tensor", _seeing(_allocated_tensor))
+        patches.attribute(allocator, "allocate_array", _seeing(_allocated_array))
+        patches.attribute(allocator, "allocate", _seeing(_allocated))
+    ranges = getattr(getattr(cute, "struct", None), "_MemRangeData", None)
+    if ranges is not None:
+        patches.attribute(ranges, "get_tensor", _seeing(_range_tensor))
+    _wrap_traces(patches)
+    patches.apply()
+
+
+def _subclasses(cls: type) -> list[type]:
+    out = []
+    for sub in cls.__subclasses__():
+        out += [sub, *_subclasses(sub)]
+    return out
+
+
+_PARTITIONS = {"local_tile", "local_partition", "tma_partition", "flat_divide_partition"}
+_LAYOUTS = {"tile_to_shape", "make_composed_layout", "tile_to_mma_shape"}
+
+
+def _functions(cutlass: Any, core: Any, tensor: Any) -> Iterator[tuple[Any, str]]:
+    """(module, name) of the DSL's functions that make layouts, TMA atoms and partitions."""
+    import importlib
+
+    yield core, "local_tile"
+    yield core, "local_partition"
+    yield tensor, "make_tensor"
+    for name in _LAYOUTS:
+        yield core, name
+    for path in (
+        "cutlass.cute.nvgpu.tcgen05.helpers", "cutlass.cute.nvgpu.cpasync.helpers", "cutlass.cute.nvgpu.helpers",
+        "cutlass.utils.hopper_helpers", "cutlass.utils.blackwell_helpers", "cutlass.utils.blockscaled_layout",
+        "cutlass.utils.mixed_input_helpers", "cutlass.utils.rubin_helpers", "cutlass.utils.ampere_helpers",
+    ):  # fmt: skip
+        try:
+            module = importlib.import_module(path)
+        except Exception:
+            continue
+        for name, value in list(vars(module).items()):
+            if not callable(value) or isinstance(value, type) or not getattr(value, "__module__", "").startswith("cutlass"):
+                continue
+            is_smem = "smem_layout" in name and "atom" not in name and name.split("_")[0] in _MAKERS
+            if is_smem or name in _LAYOUTS or name in _PARTITIONS or re.fullmatch(r"make_\w*tma_atom\w*", name):
+                yield module, name
+
+
+_MAKERS = {"make", "sm90", "sm100", "sm103", "sm107", "sm120"}
+
+
+def _allocators(cutlass: Any) -> list[Any]:
+    found: list[Any] = []
+    for path in ("memory", "utils"):
+        cls = None
+        with contextlib.suppress(Exception):
+            import warnings
+
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                cls = getattr(__import__(f"cutlass.{path}", fromlist=["SmemAllocator"]), "SmemAllocator", None)
+        for base in getattr(cls, "__mro__", ()):
+            if "allocate" in vars(base) and base not in found:
+                found.append(base)
+    return found
+
+
+# Each wrapper's eye
+
+
+def _partition(name: str, result: Any, args: Any, kwargs: Any) -> None:
+    _saw_partition(name, result)
+
+
+def _layout(name: str, result: Any, args: Any, kwargs: Any) -> None:
+    _saw_layout(name, result, args, kwargs)
+
+
+def _argument(args: tuple[Any, ...], kwargs: dict[str, Any], position: int, name: str, default: Any = None) -> Any:
+    return kwargs[name] if name in kwargs else args[position] if position < len(args) else default
+
+
+@_guarded
+def _allocated_tensor(result: Any, args: Any, kwargs: Any) -> None:
+    dtype, layout = _argument(args, kwargs, 1, "element_type"), _argument(args, kwargs, 2, "layout")
+    _saw_tensor(dtype, layout, _argument(args, kwargs, 4, "swizzle"), True)
+    text = f"{layout}:1" if isinstance(layout, int) else _layout_text(layout)
+    _saw_allocation(reading.bytes_of(text, _width(dtype)), dtype, text, [])
+
+
+@_guarded
+def _allocated_array(result: Any, args: Any, kwargs: Any) -> None:
+    dtype, count = _argument(args, kwargs, 1, "element_type"), _argument(args, kwargs, 2, "num_elems", 1)
+    _saw_allocation(_width(dtype) * int(count) // 8, dtype, "", [])
+
+
+@_guarded
+def _allocated(result: Any, args: Any, kwargs: Any) -> None:
+    what = _argument(args, kwargs, 1, "size_or_type")
+    if isinstance(what, int):
+        _saw_allocation(what, None, "", [])
+    elif isinstance(what, type) and _width(what):
+        _saw_allocation(max(1, _width(what) // 8), what, "", [])
+    elif hasattr(what, "__sizeof__") and hasattr(what, "_offsets"):
+        _saw_allocation(int(what.__sizeof__()), None, "", _struct_fields(what))
+
+
+def _struct_fields(struct: Any) -> list[tuple[str, int, int]]:
+    """(name, bytes, offset) of a ``cute.struct``'s members; a member's size is what lies before the next if unknown."""
+    offsets = {str(k): int(v) for k, v in struct._offsets.items()}
+    out = []
+    for name, member in struct._annotations.items():
+        member = getattr(member, "dtype", member) if "Align" in type(member).__name__ else member
+        size = getattr(member, "size_in_bytes", None)
+        if not isinstance(size, int):
+            size = max(1, _width(member) // 8) if _width(member) else int(member.__sizeof__()) if hasattr(member, "_offsets") else 0
+        out.append((str(name), int(size), offsets.get(str(name), 0)))
+    return out
+
+
+@_guarded
+def _range_tensor(result: Any, args: Any, kwargs: Any) -> None:
+    dtype = _argument(args, kwargs, 3, "dtype") or getattr(args[0], "_dtype", None)
+    _saw_tensor(dtype, _argument(args, kwargs, 1, "layout"), _argument(args, kwargs, 2, "swizzle"), True)
+
+
+@_guarded
+def _made_tensor(result: Any, args: Any, kwargs: Any) -> None:
+    """A tensor over a shared-memory pointer uses its layout; its swizzle may be the pointer's."""
+    iterator, layout = _argument(args, kwargs, 0, "iterator"), _argument(args, kwargs, 1, "layout")
+    if "smem" not in str(getattr(iterator, "type", "")) or not _layout_text(layout):
+        return
+    _use_layout(_layout_text(layout), getattr(result, "element_type", None))
+    _saw_tensor(getattr(result, "element_type", None), layout, None, False)
+
+
+def _wrap_tma(original: Any) -> Any:
+    """The atom is built inside: what it is built with is known before."""
+
+    def enter(args: Any, kwargs: Any) -> Any:
+        _state.inside += 1
+        before = _tma_context.value
+        _enter_tma(args, kwargs)
+        return before
+
+    def leave(before: Any, result: Any, args: Any, kwargs: Any) -> None:
+        _state.inside -= 1
+        _tma_context.value = before
+
+    return _wrapped(original, enter, leave)
+
+
+@_guarded
+def _enter_tma(args: Any, kwargs: Any) -> None:
+    from texgen.sources.dsl_names import dtype_name
+
+    tensor = _argument(args, kwargs, 1, "gmem_tensor")
+    layout = kwargs.get("smem_layout", kwargs.get("smem_layout_", args[2] if len(args) > 2 else None))
+    dtype = kwargs.get("internal_type") or getattr(tensor, "element_type", None)
+    text = _layout_text(layout)
+    if text:
+        _use_layout(text, dtype)
+    _tma_context.value = {
+        "layout": text, "bits": _width(dtype), "dtype": dtype_name(dtype), "tensor": str(getattr(tensor, "type", "")),
+    }  # fmt: skip
+
+
+def _wrap_traces(patches: _Patches) -> None:
+    """Number the traces, mark those of the DSL's own helpers, and note each launch."""
+    from cutlass.base_dsl import dsl as base
+    from cutlass.cutlass_dsl import cutlass as dsl
+
+    def enter(args: Any, kwargs: Any) -> Any:
+        global _traces
+        from cutlass._mlir import ir
+
+        if ir.Context.current is not None and ir.InsertionPoint.current is not None:
+            return None
+        before = (_state.trace, _state.auxiliary, _state.launch, _state.inside)
+        with _lock:
+            _traces += 1
+            _state.trace = _traces
+        _state.launch, _state.inside = None, 0
+        body = args[1] if len(args) > 1 else None
+        if body is not None and is_auxiliary(body):
+            _state.auxiliary += 1
+        return before
+
+    def leave(before: Any, result: Any, args: Any, kwargs: Any) -> None:
+        if before is not None:
+            _state.trace, _state.auxiliary, _state.launch, _state.inside = before
+
+    patches.attribute(base.BaseDSL, "_func", lambda o: _wrapped(o, enter, leave))
+
+    def enter_launch(args: Any, kwargs: Any) -> Any:
+        before = _state.launch
+        _enter_launch(args, kwargs)
+        return before
+
+    def leave_launch(before: Any, result: Any, args: Any, kwargs: Any) -> None:
+        _state.launch = before
+
+    if hasattr(dsl, "KernelLauncher"):
+        patches.attribute(dsl.KernelLauncher, "launch", lambda o: _wrapped(o, enter_launch, leave_launch))
+
+
+def is_auxiliary(function: Any) -> bool:
+    """True for a jit function that lies in the DSL itself (``testing.convert``, the empty kernel of HardwareInfo)."""
+    code = getattr(function, "__code__", None)
+    return code is not None and _is_inner(code.co_filename)
+
+
+@_guarded
+def _enter_launch(args: Any, kwargs: Any) -> None:
+    launcher = args[0]
+    if _state.auxiliary:
+        return
+    frames, _ = _user_frames()
+    place = _places(frames[:1])[0] if frames else None
+    body = launcher.funcBody
+    code = getattr(body, "__code__", None)
+    file, line = (code.co_filename, code.co_firstlineno) if code is not None else ("", 0)
+    found = naming.source_of(file).function(line + 1) or naming.source_of(file).function(line) if file else None
+    name = found.name if found is not None and found.name.split(".")[-1] == body.__name__ else body.__name__
+    config = launcher.dsl.LaunchConfig
+    names = list(getattr(config, "__dataclass_fields__", {}))
+    given = dict(zip(names, args[1:], strict=False)) | kwargs
+    made = Launch(
+        name, file, line,
+        _dims(_three(given.get("grid")), place, "grid"), _dims(_three(given.get("block")), place, "block"),
+        _dims(given.get("cluster"), place, "cluster"), given["smem"] if type(given.get("smem")) is int else None,
+        place.file if place else "", place.line if place else 0, _state.trace, _arch(),
+    )  # fmt: skip
+    key = (made.kernel, made.file, made.call_file, made.call_line, str(made.grid), str(made.block), str(made.cluster))
+    for one in list(_active):
+        with one._lock:
+            known = one._launches.get(key)
+            if known is None:
+                one._launches[key] = made
+            else:
+                known.sightings += 1
+                made = known
+            one._count += 1
+    _state.launch = made
+
+
+def _three(dims: Any) -> Any:
+    if dims is None:
+        return [1, 1, 1]
+    if not isinstance(dims, (list, tuple)):
+        dims = [dims]
+    return [*dims, *[1] * (3 - len(dims))]
