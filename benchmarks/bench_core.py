@@ -67,7 +67,9 @@ def tex() -> None:
         return
     layout, options = tv64()
     ours = texgen.figure(layout, **options).tex()
-    floor, mine = best(lambda: engine.compile_pdf(EMPTY, "pdflatex"), lambda: engine.compile_pdf(ours, "pdflatex"), rounds=7)
+    floor, mine = best(
+        lambda: engine.compile_pdf(EMPTY, "pdflatex"), lambda: engine.compile_pdf(ours, "pdflatex"), rounds=7
+    )
     line("pdflatex: our 64x64 TV figure against an empty picture", mine, floor, mine / floor, "<= 1.6")
     theirs = dsl_source(layout)
     if theirs is not None:
@@ -76,7 +78,9 @@ def tex() -> None:
     for size in (128, 256):
         source = texgen.figure(F16, atom_layout="4,2,1", tile=f"{size},{size},16", operand="C").tex()
         (seconds,) = best(lambda source=source: engine.compile_pdf(source, "pdflatex"), rounds=2)
-        line(f"pdflatex: our {size}x{size} figure against an empty picture", seconds, floor, seconds / floor, "compiles")
+        line(
+            f"pdflatex: our {size}x{size} figure against an empty picture", seconds, floor, seconds / floor, "compiles"
+        )
 
 
 def plain_pdflatex(source: str) -> None:
@@ -91,7 +95,11 @@ def svg() -> None:
     drawing = texgen.figure(F16, atom_layout="2,2,1", tile="128,128,16", operand="C", label="full")
 
     def bare() -> str:
-        return "".join(f'<text x="{c}" y="{r}">T{r}</text><text x="{c}" y="{r}">V{c}</text>' for r in range(128) for c in range(128))
+        return "".join(
+            f'<text x="{c}" y="{r}">T{r}</text><text x="{c}" y="{r}">V{c}</text>'
+            for r in range(128)
+            for c in range(128)
+        )
 
     def whole() -> str:
         return texgen.figure(F16, atom_layout="2,2,1", tile="128,128,16", operand="C", label="full").svg()
@@ -127,17 +135,23 @@ def reading() -> None:
             live, some = best(lambda: texgen.read(mma), cells)
     whole = some * 128  # 128 values a thread
     line("reading: TiledMma 128x128, three tables, catalogue", named, whole, whole / named, "<= 0.05 s")
-    line("reading: the same from the live object (other side: C, a cell a call)", live, whole, whole / live, "<= 0.05 s")
+    line(
+        "reading: the same from the live object (other side: C, a cell a call)", live, whole, whole / live, "<= 0.05 s"
+    )
 
 
 def startup() -> None:
     """Whole processes, against Python's own start."""
     with tempfile.TemporaryDirectory() as folder:
+
         def call(*arguments: str) -> Callable[[], object]:
             return lambda: subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, check=True)
 
         python, helped, rendered = best(
-            call("-c", "pass"), call("-m", "texgen", "--help"), call("-m", "texgen", "render", "(8,8):(8,1)", "-o", "x.svg"), rounds=7
+            call("-c", "pass"),
+            call("-m", "texgen", "--help"),
+            call("-m", "texgen", "render", "(8,8):(8,1)", "-o", "x.svg"),
+            rounds=7,
         )
     line("process: texgen --help against an empty Python", helped, python, helped / python, "<= 0.3 s")
     line("process: texgen render '(8,8):(8,1)' -o x.svg", rendered, python, rendered / python, "<= 0.6 s")

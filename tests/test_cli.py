@@ -14,7 +14,7 @@ from texgen.cli import main
 from texgen.specs import from_dict
 
 F16 = "SM80_16x8x16_F32F16F16F32_TN"
-PROGRAM = '''
+PROGRAM = """
 import cutlass, cutlass.cute as cute
 from cutlass.cute.nvgpu import warp, warpgroup
 K = cute.nvgpu.OperandMajorMode.K
@@ -35,7 +35,7 @@ def dynamic():
 def aborts():
     swizzled = cute.make_composed_layout(cute.make_swizzle(3, 4, 3), 0, cute.make_layout((10, 2), stride=(2, 1)))
     return cute.slice_(swizzled, (None, 0))
-'''
+"""
 
 
 @pytest.fixture
@@ -96,7 +96,11 @@ def test_table_is_the_schema_of_the_issue(run):
 
 
 def test_json_goes_out_and_in(run, tmp_path):
-    for target, options in ((F16, ["--atom-layout", "2,1,1"]), ("SM75_U16x4_LDSM_T", []), ("S<3,3,3> o 0 o (8,64):(64,1)", ["--bits", "16"])):
+    for target, options in (
+        (F16, ["--atom-layout", "2,1,1"]),
+        ("SM75_U16x4_LDSM_T", []),
+        ("S<3,3,3> o 0 o (8,64):(64,1)", ["--bits", "16"]),
+    ):
         assert run("table", target, *options, "-o", "spec.json")[0] == 0
         status, out, _ = run("table", "spec.json")
         assert status == 0 and out == (tmp_path / "spec.json").read_text()
@@ -105,12 +109,17 @@ def test_json_goes_out_and_in(run, tmp_path):
 
 @pytest.mark.parametrize("spelling", ["2,2,1", "(2,2,1)", "(2,2,1):(1,2,4)"])
 def test_atom_layout_spellings(run, spelling):
-    assert json.loads(run("table", F16, "--atom-layout", spelling)[1])["C"] == json.loads(run("table", F16, "--atom-layout", "2,2,1")[1])["C"]
+    assert (
+        json.loads(run("table", F16, "--atom-layout", spelling)[1])["C"]
+        == json.loads(run("table", F16, "--atom-layout", "2,2,1")[1])["C"]
+    )
 
 
 def test_cpp_and_name_agree(run):
     cpp = f"TiledMMA<MMA_Atom<{F16}>, Layout<Shape<_2,_2,_1>>, Tile<_32,_32,_16>>"
-    assert json.loads(run("table", cpp)[1]) == json.loads(run("table", F16, "--atom-layout", "2,2,1", "--tile", "32,32,16")[1])
+    assert json.loads(run("table", cpp)[1]) == json.loads(
+        run("table", F16, "--atom-layout", "2,2,1", "--tile", "32,32,16")[1]
+    )
     old = "make_tiled_mma(SM75_16x8x8_F32F16F16F32_TN{}, Layout<Shape<_4,_1,_1>>{}, Layout<Shape<_1,_2,_2>>{})"
     assert json.loads(run("table", old)[1])["tile_mnk"] == [64, 16, 16]
 
@@ -133,7 +142,9 @@ def test_several_figures_get_a_file_each(run, tmp_path):
 @pytest.mark.dsl
 def test_live_equals_the_catalogue(run):
     options = ["--atom-layout", "2,2,1", "--tile", "32,32,16"]
-    named, live, program = (json.loads(run("table", *a)[1]) for a in ([F16, *options], [F16, *options, "--live"], ["prog.py:mma"]))
+    named, live, program = (
+        json.loads(run("table", *a)[1]) for a in ([F16, *options], [F16, *options, "--live"], ["prog.py:mma"])
+    )
     for operand in "ABC":
         assert named[operand]["tv"] == live[operand]["tv"] == program[operand]["tv"]
 
@@ -174,7 +185,9 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "status", "words"), WRONG, ids=lambda x: " ".join(x)[:70] if isinstance(x, list) else None)
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"), WRONG, ids=lambda x: " ".join(x)[:70] if isinstance(x, list) else None
+)
 def test_wrong_input_gets_one_clear_sentence(run, tmp_path, arguments, status, words):
     got, out, err = run(*arguments)
     assert (got, out) == (status, ""), err
@@ -211,9 +224,20 @@ def test_wrong_programs_get_one_clear_sentence(run, tmp_path, arguments, words):
 
 
 def test_warnings_carry_the_numbers(run):
-    status, _, err = run("render", "SM80_16x8x8_F32TF32TF32F32_TN", "--atom-layout", "4,1,1", "--tile", "16,(2,16):(1,8),8", "-o", "x.svg")
+    status, _, err = run(
+        "render",
+        "SM80_16x8x8_F32TF32TF32F32_TN",
+        "--atom-layout",
+        "4,1,1",
+        "--tile",
+        "16,(2,16):(1,8),8",
+        "-o",
+        "x.svg",
+    )
     assert status == 0 and err.count("warning") == 2
-    assert "M=16 is smaller than the 4 atoms of 16" in err and "size 32 but reaches column 121" in err and "N=128" in err
+    assert (
+        "M=16 is smaller than the 4 atoms of 16" in err and "size 32 but reaches column 121" in err and "N=128" in err
+    )
 
 
 def test_explicit_tables_holes_and_uneven_owners(run, tmp_path):

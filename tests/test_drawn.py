@@ -85,7 +85,12 @@ def test_every_thread_of_a_shared_operand_is_drawn():
 @pytest.mark.parametrize("by", ["thread", "value", "warp", "quad"])
 def test_color_by(by):
     drawing = texgen.figure(F16, atom_layout="2,2,1", tile="32,32,16", color_by=by)
-    key = {"thread": lambda t, v: t, "value": lambda t, v: v, "warp": lambda t, v: t // 32, "quad": lambda t, v: t // 4}[by]
+    key = {
+        "thread": lambda t, v: t,
+        "value": lambda t, v: v,
+        "warp": lambda t, v: t // 32,
+        "quad": lambda t, v: t // 4,
+    }[by]
     for panels in both(drawing):
         for (row, column), owners in owners_by_cell(drawing.spec.C).items():
             assert panels["C"].fills[row, column] == str(key(*owners[0]) % 8)

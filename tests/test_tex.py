@@ -38,7 +38,9 @@ def pdf_of(source: str, program: str = "pdflatex") -> bytes:
 
 def words_of(pdf: bytes, folder: Path) -> str:
     (folder / "x.pdf").write_bytes(pdf)
-    return subprocess.run(["pdftotext", "-layout", "x.pdf", "-"], cwd=folder, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        ["pdftotext", "-layout", "x.pdf", "-"], cwd=folder, capture_output=True, text=True, check=True
+    ).stdout
 
 
 @pytest.mark.pdflatex
@@ -61,7 +63,9 @@ def test_a_fragment_needs_only_tikz_and_takes_the_authors_sizes(tmp_path):
         (tmp_path / f"{name}.pdf").write_bytes(pdf)
         assert pdf.startswith(b"%PDF")
         if shutil.which("pdftotext"):
-            boxes = subprocess.run(["pdftotext", "-bbox", f"{name}.pdf", "-"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+            boxes = subprocess.run(
+                ["pdftotext", "-bbox", f"{name}.pdf", "-"], cwd=tmp_path, capture_output=True, text=True, check=True
+            ).stdout
             xs = [float(x) for x in re.findall(r'xMin="([\d.]+)"[^>]*>T\d+<', boxes)]
             sizes[name] = max(xs) - min(xs)
     if sizes:
@@ -80,13 +84,17 @@ def test_a_cell_can_be_pointed_at(tmp_path):
         + fragment + "\\end{document}"
     )  # fmt: skip
     (tmp_path / "x.pdf").write_bytes(pdf_of(document))
-    boxes = subprocess.run(["pdftotext", "-bbox", "x.pdf", "-"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    boxes = subprocess.run(
+        ["pdftotext", "-bbox", "x.pdf", "-"], cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout
     found = re.findall(r'xMin="([\d.]+)" yMin="([\d.]+)" xMax="([\d.]+)" yMax="([\d.]+)">([^<]+)<', boxes)
     places = [((float(a) + float(c)) / 2, (float(b) + float(d)) / 2, word) for a, b, c, d, word in found]
 
     def nearest(mark: str) -> set[str]:
         x, y, _ = next(p for p in places if p[2] == mark)
-        near = sorted((p for p in places if re.fullmatch(r"[TV]\d+", p[2])), key=lambda p: (p[0] - x) ** 2 + (p[1] - y) ** 2)
+        near = sorted(
+            (p for p in places if re.fullmatch(r"[TV]\d+", p[2])), key=lambda p: (p[0] - x) ** 2 + (p[1] - y) ** 2
+        )
         return {near[0][2], near[1][2]}
 
     # C(3,5): thread 4*3 + 5//2 holds it as value 5%2; B(n=5,k=2): thread 4*5 + 2//2, value 0 (PTX ISA, m16n8k16).
@@ -155,14 +163,19 @@ def test_numbers_are_in_fixed_notation():
 
     assert [number(x) for x in (1e-06, 1000000.5, -0.0, 0.1 + 0.2, 12)] == ["0", "1000000.5", "0", "0.3", "12"]
     for form in ("tikz", "svg"):
-        assert not re.search(r"\d[eE][-+]\d", re.sub(r"txg-[0-9a-f]{10}|#[0-9A-Fa-f]{6}|\{[0-9A-F]{6}\}", "", getattr(texgen.figure(F16), form)()))
+        assert not re.search(
+            r"\d[eE][-+]\d",
+            re.sub(r"txg-[0-9a-f]{10}|#[0-9A-Fa-f]{6}|\{[0-9A-F]{6}\}", "", getattr(texgen.figure(F16), form)()),
+        )
 
 
 @pytest.mark.pdflatex
 def test_a_tex_failure_names_the_error_and_keeps_the_source(tmp_path):
     folder = tmp_path / "templates"
     folder.mkdir()
-    (folder / "document.tex.j2").write_text("\\documentclass{article}\n\\begin{document}\n\\undefinedmacro\n\\end{document}\n")
+    (folder / "document.tex.j2").write_text(
+        "\\documentclass{article}\n\\begin{document}\n\\undefinedmacro\n\\end{document}\n"
+    )
     drawing = texgen.figure("(2,2):(2,1)", templates=[folder])
     with pytest.raises(TexgenError) as caught:
         drawing.save(tmp_path / "x.pdf", engine="pdflatex")
@@ -185,7 +198,9 @@ def test_tex_runs_confined():
 @pytest.mark.pdflatex
 def test_tex_is_ended_at_its_time_limit():
     with pytest.raises(TexgenError, match="did not finish within 1 s"):
-        engine.compile_pdf(r"\documentclass{article}\begin{document}\def\x{\x}\x\end{document}", "pdflatex", time_limit=1)
+        engine.compile_pdf(
+            r"\documentclass{article}\begin{document}\def\x{\x}\x\end{document}", "pdflatex", time_limit=1
+        )
 
 
 @pytest.mark.lualatex
@@ -196,8 +211,15 @@ def test_lualatex_compiles():
 @pytest.mark.pdflatex
 def test_an_authors_template_goes_first_and_its_mistakes_are_placed(tmp_path):
     (tmp_path / "figure.svg.j2").write_text("<svg xmlns='http://www.w3.org/2000/svg'>{{ figure.title }}</svg>")
-    assert texgen.figure("(2,2):(2,1)", templates=[tmp_path], title="<i>").svg() == "<svg xmlns='http://www.w3.org/2000/svg'>&lt;i&gt;</svg>"
-    for text, what in {"{{ figure.nothing }}": "nothing", "{% if %}": "", "{{ ''.__class__.__mro__ }}": "unsafe"}.items():
+    assert (
+        texgen.figure("(2,2):(2,1)", templates=[tmp_path], title="<i>").svg()
+        == "<svg xmlns='http://www.w3.org/2000/svg'>&lt;i&gt;</svg>"
+    )
+    for text, what in {
+        "{{ figure.nothing }}": "nothing",
+        "{% if %}": "",
+        "{{ ''.__class__.__mro__ }}": "unsafe",
+    }.items():
         folder = tmp_path / str(abs(hash(text)))
         folder.mkdir()
         (folder / "figure.svg.j2").write_text(f"<svg>\n{text}\n</svg>")

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 from texgen.errors import TexgenError, UsageError
@@ -73,7 +74,7 @@ class Drawing:
 
         longest = max(self.figure.width * self.figure.aspect, self.figure.height) * CELL_PX
         scale = min(scale, raster.MOST_PIXELS / longest)
-        if (engine or tex.available()) and raster.shutil.which("pdftocairo"):
+        if (engine or tex.available()) and which("pdftocairo"):
             pdf, by_tex = self._pdf(engine)
             if by_tex:
                 from texgen.render.context import context
@@ -98,7 +99,9 @@ class Drawing:
             return raster.svg_to_pdf(self.svg()), False
         source = self.tex()
         if chosen == "pdflatex" and (unknown := unknown_characters(source)):
-            say(f"pdflatex cannot print {unknown}: the PDF shows their numbers (--engine lualatex with a font that has them does)")
+            say(
+                f"pdflatex cannot print {unknown}: the PDF shows their numbers (--engine lualatex with a font that has them does)"
+            )
         try:
             return tex.compile_pdf(source, chosen), True
         except tex.TexFailure as failure:
@@ -119,7 +122,9 @@ class Drawing:
             ".pdf": lambda: self.pdf(engine), ".png": lambda: self.png(engine),
         }  # fmt: skip
         if suffix.lower() not in makers:
-            raise UsageError(f"texgen writes no {suffix or 'file without a suffix'}: name the output with one of {', '.join(SUFFIXES)}.")
+            raise UsageError(
+                f"texgen writes no {suffix or 'file without a suffix'}: name the output with one of {', '.join(SUFFIXES)}."
+            )
         made = makers[suffix.lower()]()
         return made if isinstance(made, bytes) else made.encode("utf-8")
 
@@ -139,13 +144,17 @@ class Drawing:
             return write(path, self.data(path.suffix, engine))
         except TexFailure as failure:
             kept = write(path.with_name(path.stem + ".failed.tex"), self.tex())
-            raise TexgenError(failure.message, "\n".join(filter(None, [failure.detail, f"  its source is kept in {kept}"]))) from None
+            raise TexgenError(
+                failure.message, "\n".join(filter(None, [failure.detail, f"  its source is kept in {kept}"]))
+            ) from None
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"image/svg+xml": self.svg(), "text/plain": self.text()}
 
     def __repr__(self) -> str:
-        return f"<texgen {self.figure.kind} figure {self.figure.name or self.figure.title!r}, {self.figure.cells:,} cells>"
+        return (
+            f"<texgen {self.figure.kind} figure {self.figure.name or self.figure.title!r}, {self.figure.cells:,} cells>"
+        )
 
 
 class Drawings(Mapping[str, Drawing]):
@@ -225,7 +234,9 @@ class TikzPicture:
         if self._pdf is None:
             chosen = tex.choose(self._engine)
             if chosen is None:
-                raise TexgenError(f"A TikZ source needs a TeX engine and none is on the PATH: install one (on Debian and Ubuntu: {tex.INSTALL}).")
+                raise TexgenError(
+                    f"A TikZ source needs a TeX engine and none is on the PATH: install one (on Debian and Ubuntu: {tex.INSTALL})."
+                )
             self._pdf = tex.compile_pdf(self.tex(), chosen, self._inputs)
         return self._pdf
 

@@ -19,14 +19,25 @@ PATH = click.Path(path_type=Path)
 READ_OPTIONS = (
     click.option("--atom-layout", help="Atoms in M,N,K: 2,2,1 or (2,2,1):(2,1,0). For a copy: the thread layout."),
     click.option("--tile", help="Permutation of the tile: 32,32,16 or (32,(8,2,2):(1,16,8),16); with --tv the tile."),
-    click.option("--val-layout", help="What CUTLASS before 3.4 called ValLayoutMNK: 1,2,1. For a copy: the value layout."),
+    click.option(
+        "--val-layout", help="What CUTLASS before 3.4 called ValLayoutMNK: 1,2,1. For a copy: the value layout."
+    ),
     click.option("--tv", is_flag=True, help="The layout text is a thread-value layout over --tile M,N."),
-    click.option("--bits", type=click.IntRange(0, 1024), default=0, help="Width of an element in bits (16 for f16); places swizzles of bytes."),
+    click.option(
+        "--bits",
+        type=click.IntRange(0, 1024),
+        default=0,
+        help="Width of an element in bits (16 for f16); places swizzles of bytes.",
+    ),
     click.option("--dtype", default="", help="Type of an element (f16, f32, e4m3, ...), in place of --bits."),
-    click.option("--swizzle-unit", type=click.Choice(["elements", "bytes"]), default=None, help="What a swizzle counts in."),
+    click.option(
+        "--swizzle-unit", type=click.Choice(["elements", "bytes"]), default=None, help="What a swizzle counts in."
+    ),
     click.option("--arch", help="Architecture for a callable (sm_80, sm_90a, ...); chosen from the op if left out."),
     click.option("--live", is_flag=True, help="Build a named atom with the installed DSL instead of the catalogue."),
-    click.option("--allow-holes", is_flag=True, help="Take a table that leaves cells without an owner, or has uneven owners."),
+    click.option(
+        "--allow-holes", is_flag=True, help="Take a table that leaves cells without an owner, or has uneven owners."
+    ),
     click.option("--timeout", type=float, default=120.0, show_default=True, help="Seconds that a callable may take."),
 )
 FIGURE_OPTIONS = (
@@ -63,19 +74,31 @@ def app() -> None:
 
 @app.command(epilog=TARGET_HELP)
 @click.argument("target")
-@click.option("-o", "--output", type=PATH, multiple=True, help="Where to: the suffix .tikz .tex .pdf .svg .png .txt .json chooses the form; may be repeated. Without it the figure is shown as text.")
+@click.option(
+    "-o",
+    "--output",
+    type=PATH,
+    multiple=True,
+    help="Where to: the suffix .tikz .tex .pdf .svg .png .txt .json chooses the form; may be repeated. Without it the figure is shown as text.",
+)
 @with_options(FIGURE_OPTIONS)
 @with_options(READ_OPTIONS)
 @click.option("--engine", help="TeX engine: pdflatex, lualatex, xelatex or tectonic.")
-@click.option("--templates", type=PATH, multiple=True, help="Folder of templates that go before texgen's own; may be repeated.")
-def render(target: str, output: tuple[Path, ...], engine: str | None, templates: tuple[Path, ...], **options: Any) -> None:
+@click.option(
+    "--templates", type=PATH, multiple=True, help="Folder of templates that go before texgen's own; may be repeated."
+)
+def render(
+    target: str, output: tuple[Path, ...], engine: str | None, templates: tuple[Path, ...], **options: Any
+) -> None:
     """Draw a target and write it as TikZ, LaTeX, PDF, SVG, PNG, text or JSON."""
     from texgen.api import SUFFIXES, drawings
     from texgen.figures import FigureOptions
 
     for path in output:  # before any work
         if path.suffix.lower() not in SUFFIXES:
-            raise UsageError(f"texgen writes no {path.suffix or 'file without a suffix'} ({path}): end the name with one of {', '.join(SUFFIXES)}.")
+            raise UsageError(
+                f"texgen writes no {path.suffix or 'file without a suffix'} ({path}): end the name with one of {', '.join(SUFFIXES)}."
+            )
     look = FigureOptions.of(**{k: options.pop(k) for k in FigureOptions.__dataclass_fields__ if k in options})
     made = drawings(_read(target, **options), look, templates)
     if not output:
@@ -104,8 +127,12 @@ def table(target: str, output: Path | None, **options: Any) -> None:
 
 @app.command()
 @click.argument("pattern", default="")
-@click.option("--all", "every", is_flag=True, help="One line a name; otherwise atoms that differ in N alone share a line.")
-@click.option("--save", type=PATH, help="Make the catalogue's data file anew from the installed DSL and tensor-layouts.")
+@click.option(
+    "--all", "every", is_flag=True, help="One line a name; otherwise atoms that differ in N alone share a line."
+)
+@click.option(
+    "--save", type=PATH, help="Make the catalogue's data file anew from the installed DSL and tensor-layouts."
+)
 def atoms(pattern: str, every: bool, save: Path | None) -> None:
     """List the atoms that can be named, with architecture and source. PATTERN is a part of a name, or a glob ('SM80_*F64*')."""
     if save is not None:
@@ -186,11 +213,18 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except MemoryError:
-        code = _complain(TexgenError("There is not enough memory for this target: draw a part of it with --rows and --cols."), 1)
+        code = _complain(
+            TexgenError("There is not enough memory for this target: draw a part of it with --rows and --cols."), 1
+        )
     except Exception as error:
         if os.environ.get("TEXGEN_DEBUG"):
             raise
-        code = _complain(TexgenError(f"texgen itself failed ({type(error).__name__}: {error}): please report it; TEXGEN_DEBUG=1 shows where."), 1)
+        code = _complain(
+            TexgenError(
+                f"texgen itself failed ({type(error).__name__}: {error}): please report it; TEXGEN_DEBUG=1 shows where."
+            ),
+            1,
+        )
     sys.exit(code)
 
 

@@ -23,7 +23,13 @@ class Term:
         digit = self.x if self.divisor == 1 else f"{self.x}//{self.divisor}"
         if self.modulus:
             digit = f"({digit})%{self.modulus}" if self.divisor != 1 else f"{digit}%{self.modulus}"
-        return digit if self.coefficient == 1 else f"{self.coefficient}*({digit})" if digit != self.x else f"{self.coefficient}*{digit}"
+        return (
+            digit
+            if self.coefficient == 1
+            else f"{self.coefficient}*({digit})"
+            if digit != self.x
+            else f"{self.coefficient}*{digit}"
+        )
 
 
 def closed_form(layout: Layout, operand: TVMap) -> tuple[str, str] | None:
@@ -83,7 +89,8 @@ def _merge(digits: list[tuple[str, int, int, int, int]], operand: TVMap) -> list
             sizes.append(n)
     total = {"T": operand.threads, "V": operand.values}
     return [
-        Term(t.x, t.divisor, 0 if t.divisor * n == total[t.x] else n, t.coefficient) for t, n in zip(terms, sizes, strict=True)
+        Term(t.x, t.divisor, 0 if t.divisor * n == total[t.x] else n, t.coefficient)
+        for t, n in zip(terms, sizes, strict=True)
     ]
 
 

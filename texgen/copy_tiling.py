@@ -101,7 +101,7 @@ def copy_from_tv(atom: CopyAtom, tv_layout: Layout, tiler: Tiler) -> CopySpec:
     """
     if tv_layout.rank != 2:
         raise TexgenError(f"A TV layout has two modes, (threads, values); {tv_layout} has {tv_layout.rank}.")
-    tile, place, text = _tiler(tiler)
+    tile, place, text = tiler_places(tiler)
     sides = {}
     for name, layout in (("S", atom.src), ("D", atom.dst)):
         tiled = _tile2thrfrg(atom, tv_layout, layout)
@@ -167,7 +167,7 @@ def _tile2thrfrg(atom: CopyAtom, tv: Layout, target: Layout) -> Layout:
     return from_tl(tl.Layout((t.shape, v.shape), (t.stride, v.stride)))
 
 
-def _tiler(tiler: Tiler) -> tuple[tuple[int, int], IntArray, str]:
+def tiler_places(tiler: Tiler) -> tuple[tuple[int, int], IntArray, str]:
     """(tile, column-major position of each of the tiler's indices, the tiler's text)."""
     modes = [Layout.of(t) if isinstance(t, int) else t for t in tiler]
     text = f"({','.join(str(t) for t in tiler)})"

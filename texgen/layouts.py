@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from texgen.errors import TexgenError
 
 IntTuple: TypeAlias = "int | tuple[IntTuple, ...]"
-IntArray: TypeAlias = npt.NDArray[np.int64]
+IntArray: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 MAX_CELLS = 1_000_000
 """The most cells one picture may have."""
@@ -83,7 +82,12 @@ class Swizzle:
     shift: int
 
     def __post_init__(self) -> None:
-        if self.bits < 0 or self.base < 0 or abs(self.shift) < self.bits or self.bits + self.base + abs(self.shift) > 60:
+        if (
+            self.bits < 0
+            or self.base < 0
+            or abs(self.shift) < self.bits
+            or self.bits + self.base + abs(self.shift) > 60
+        ):
             raise TexgenError(
                 f"{self} is no swizzle: it takes B >= 0 bits, a base M >= 0 and a shift of at least B (S >= B)."
             )
@@ -104,9 +108,13 @@ class Swizzle:
         """
         step = to_bits.bit_length() - from_bits.bit_length()
         if 1 << (to_bits.bit_length() - 1) != to_bits or 1 << (from_bits.bit_length() - 1) != from_bits:
-            raise TexgenError(f"{self} cannot be recast from {from_bits} to {to_bits} bits: give widths that are powers of two.")
+            raise TexgenError(
+                f"{self} cannot be recast from {from_bits} to {to_bits} bits: give widths that are powers of two."
+            )
         if self.base - step < 0:
-            raise TexgenError(f"{self} on {from_bits}-bit units splits elements of {to_bits} bits: give the true element width.")
+            raise TexgenError(
+                f"{self} on {from_bits}-bit units splits elements of {to_bits} bits: give the true element width."
+            )
         return Swizzle(self.bits, self.base - step, self.shift)
 
 
@@ -149,7 +157,9 @@ class Layout:
     def offsets(self) -> IntArray:
         """The offsets of all coordinates in colexicographic order, a vector of length ``size``."""
         if self.size > MAX_ENTRIES:
-            raise TexgenError(f"The layout {self} has {self.size:,} entries, more than the {MAX_ENTRIES:,} that texgen evaluates.")
+            raise TexgenError(
+                f"The layout {self} has {self.size:,} entries, more than the {MAX_ENTRIES:,} that texgen evaluates."
+            )
         out = np.zeros(1, dtype=np.int64)
         for n, d in flat(self.shape, self.stride):
             if isinstance(d, Basis):
@@ -177,6 +187,8 @@ class Layout:
         modes = list(flat(self.shape, self.stride))
         out = np.zeros_like(index)
         for i, (n, d) in enumerate(modes):
+            if isinstance(d, Basis):
+                raise TexgenError(f"The layout {self} gives coordinates, not offsets.")
             last = i == len(modes) - 1
             out = out + (index if last else index % n) * d
             index = index // n

@@ -46,7 +46,8 @@ class TVMap:
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, TVMap)
-            and (self.tile, self.layout, self.dtype, self.memory) == (other.tile, other.layout, other.dtype, other.memory)
+            and (self.tile, self.layout, self.dtype, self.memory)
+            == (other.tile, other.layout, other.dtype, other.memory)
             and np.array_equal(self.tv, other.tv)
         )
 
@@ -302,12 +303,14 @@ def from_dict(data: Any, where: str = "the JSON") -> Spec:
     Raises TexgenError that names the key at fault.
     """
     if not isinstance(data, dict):
-        raise TexgenError(f"{where} is no spec: it must be an object with a \"kind\", or with \"tile\" and \"tv\".")
+        raise TexgenError(f'{where} is no spec: it must be an object with a "kind", or with "tile" and "tv".')
     if data.get("schema", SCHEMA) != SCHEMA:
         raise TexgenError(f"{where} has schema {data.get('schema')!r} and this texgen reads schema {SCHEMA}.")
     r = _Reader(data, where)
     kind = data.get("kind", "tv" if "tv" in data else "layout" if "offsets" in data else None)
-    common: dict[str, Any] = {k: r.strings(k) for k in ("notes", "warnings")} | {k: r.string(k) for k in ("name", "source")}
+    common: dict[str, Any] = {k: r.strings(k) for k in ("notes", "warnings")} | {
+        k: r.string(k) for k in ("name", "source")
+    }
     if kind == "mma":
         m, n, k = r.ints("tile_mnk", 3)
         return MmaSpec(
@@ -379,7 +382,7 @@ class _Reader:
         data = self.data if key is None else self.data.get(key)
         name = key or "tv"
         if not isinstance(data, Mapping):
-            raise self.fail(name, "an object with \"tile\" and \"tv\"")
+            raise self.fail(name, 'an object with "tile" and "tv"')
         own = _Reader(data, self.where if key is None else f"{self.where}, operand {key}")
         rows, cols = own.ints("tile", 2) if tile is None or "tile" in data else tile
         if tile is not None and (rows, cols) != tuple(tile):
@@ -396,7 +399,9 @@ class _Reader:
         bad = np.argwhere((table < 0) | (table >= rows * cols))
         if len(bad):
             t, v = bad[0]
-            raise own.fail("tv", f"inside the tile {rows}x{cols} (0 to {rows * cols - 1}), and T{t} V{v} is {table[t, v]}")
+            raise own.fail(
+                "tv", f"inside the tile {rows}x{cols} (0 to {rows * cols - 1}), and T{t} V{v} is {table[t, v]}"
+            )
         memory = own.string("memory") or "rmem"
         if memory not in MEMORIES:
             raise own.fail("memory", f"one of {', '.join(MEMORIES)}")

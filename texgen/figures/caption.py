@@ -10,8 +10,8 @@ from texgen.closed_form import closed_form
 from texgen.errors import TexgenError
 from texgen.figures.model import LegendItem, Line
 from texgen.figures.options import QUAD, WARP
-from texgen.figures.panels import Style, in_memory, memory_note
 from texgen.figures.palette import palette
+from texgen.figures.panels import Style, in_memory, memory_note
 from texgen.layouts import Layout
 from texgen.specs import MEMORIES, Spec, TVMap
 
@@ -91,7 +91,7 @@ def legend(operands: list[TVMap], style: Style) -> tuple[list[LegendItem], str]:
     if style.label == "full" and any((o.owner_counts > 1).any() for o in held):
         items.append(LegendItem(None, "held by several threads"))
     again = f" modulo {colors}" if count > colors else ""
-    return items, f"Colour: {style.color_by}{again}" if items[: len(items) - 1] or shown == 1 and colors > 1 else ""
+    return items, f"Colour: {style.color_by}{again}" if items[: len(items) - 1] or (shown == 1 and colors > 1) else ""
 
 
 def key_line(style: Style) -> list[Line]:
@@ -119,7 +119,9 @@ def alternative_text(operands: Mapping[str, TVMap], what: str) -> str:
 def held_cells(name: str, operand: TVMap, thread: int, most: int = 4) -> str:
     """``C(0,0), C(0,1), C(8,0), C(8,1)``, the first few cells of a thread by value."""
     rows, columns = operand.coordinates()
-    cells = [f"{name}({r},{c})" for r, c in zip(rows[thread, :most].tolist(), columns[thread, :most].tolist(), strict=True)]
+    cells = [
+        f"{name}({r},{c})" for r, c in zip(rows[thread, :most].tolist(), columns[thread, :most].tolist(), strict=True)
+    ]
     rest = operand.values - len(cells)
     return ", ".join(cells) + (f" and {rest} more" if rest > 0 else "")
 

@@ -11,8 +11,17 @@ from texgen.specs import TVMap
 
 # Widths in ems of Helvetica's (= Arial's) characters; the average for the rest. Source: the font's AFM file.
 _EM = {c: 0.556 for c in "0123456789abdeghnopqu_L$?"} | {c: 0.278 for c in " .,:;/|!ftI[]"} | {c: 0.222 for c in "ijl'"}
-_EM |= {c: 0.333 for c in "()-r{}"} | {c: 0.5 for c in "ckvxyzsJ"} | {c: 0.611 for c in "TFZ"} | {c: 0.667 for c in "VABEKPSXY&"}
-_EM |= {c: 0.722 for c in "CDHNRUw"} | {c: 0.778 for c in "GOQ"} | {"m": 0.833, "M": 0.833, "W": 0.944, "+": 0.584, "=": 0.584}
+_EM |= (
+    {c: 0.333 for c in "()-r{}"}
+    | {c: 0.5 for c in "ckvxyzsJ"}
+    | {c: 0.611 for c in "TFZ"}
+    | {c: 0.667 for c in "VABEKPSXY&"}
+)
+_EM |= (
+    {c: 0.722 for c in "CDHNRUw"}
+    | {c: 0.778 for c in "GOQ"}
+    | {"m": 0.833, "M": 0.833, "W": 0.944, "+": 0.584, "=": 0.584}
+)
 _MONO_EM = 0.602
 
 
@@ -57,7 +66,8 @@ def owner_lines(operand: TVMap, label: str, highlight: Highlight | None) -> tupl
 
 def _more(names: np.ndarray, counts: IntArray, most: int) -> np.ndarray:  # type: ignore[type-arg]
     suffix = np.array(["", ""] + [f" +{n - 1}" for n in range(2, most + 1)], dtype=object)
-    return names + suffix[counts]
+    labelled: np.ndarray = names + suffix[counts]  # type: ignore[type-arg]
+    return labelled
 
 
 def _values_agree(operand: TVMap) -> bool:
@@ -70,7 +80,7 @@ def _values_agree(operand: TVMap) -> bool:
 
 
 def _matching_owner(operand: TVMap, highlight: Highlight, t0: IntArray, v0: IntArray) -> tuple[IntArray, IntArray]:
-    thread, value = np.indices(operand.tv.shape)
+    thread, value = grid(operand)
     hit = highlight.matches(thread, value)
     cells = operand.tv[hit][::-1]
     t0, v0 = t0.copy(), v0.copy()
@@ -79,9 +89,18 @@ def _matching_owner(operand: TVMap, highlight: Highlight, t0: IntArray, v0: IntA
     return t0, v0
 
 
+def grid(operand: TVMap) -> tuple[IntArray, IntArray]:
+    """The thread and the value of every table entry, two arrays of the table's shape."""
+    threads, values = operand.tv.shape
+    return (
+        np.broadcast_to(np.arange(threads, dtype=np.int64)[:, None], (threads, values)),
+        np.broadcast_to(np.arange(values, dtype=np.int64), (threads, values)),
+    )
+
+
 def highlighted(operand: TVMap, highlight: Highlight) -> np.ndarray:  # type: ignore[type-arg]
     """The cells that at least one highlighted (thread, value) holds, a mask of the tile's shape."""
-    thread, value = np.indices(operand.tv.shape)
+    thread, value = grid(operand)
     mask = np.zeros(operand.cells, dtype=bool)
     mask[operand.tv[highlight.matches(thread, value)]] = True
     return mask.reshape(operand.tile, order="F")

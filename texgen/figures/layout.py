@@ -24,14 +24,24 @@ def draw_layout(spec: LayoutSpec, options: FigureOptions) -> Figure:
         if getattr(options, option):
             raise UsageError(f"--{option} needs threads, and {spec.layout or 'this layout'} is a layout of offsets.")
     if options.overview:
-        raise UsageError("--overview needs threads, and this is a layout of offsets: draw a part of it with --rows and --cols.")
+        raise UsageError(
+            "--overview needs threads, and this is a layout of offsets: draw a part of it with --rows and --cols."
+        )
     both = spec.plain is not None and options.swizzle is not False
     if not (options.rows or options.cols):
         check_size((2 if both else 1) * spec.offsets.size, spec.layout or "this layout", "--rows and --cols")
     panels: list[Panel | None] = []
     if both and spec.plain is not None:
         panels.append(_panel("before", "Before the swizzle", spec.plain, spec, options))
-    panels.append(_panel("after" if both else "offsets", "After the swizzle" if both else _panel_title(spec), spec.offsets, spec, options))
+    panels.append(
+        _panel(
+            "after" if both else "offsets",
+            "After the swizzle" if both else _panel_title(spec),
+            spec.offsets,
+            spec,
+            options,
+        )
+    )
     rows, columns = spec.offsets.shape
     stacked = both and columns > 1.5 * rows
     legend, legend_title = _legend(spec, options)
@@ -49,7 +59,10 @@ def _panel(key: str, title: str, offsets: IntArray, spec: LayoutSpec, options: F
     if options.label != "none" and (options.label != "auto" or max(shown.shape) <= FULL_LIMIT):
         if spec.coords:
             parts = [c[np.ix_(rows, columns)] for c in spec.coords]
-            text = np.array([f"({','.join(map(str, p))})" for p in zip(*(x.reshape(-1).tolist() for x in parts), strict=True)], dtype=object)
+            text = np.array(
+                [f"({','.join(map(str, p))})" for p in zip(*(x.reshape(-1).tolist() for x in parts), strict=True)],
+                dtype=object,
+            )
             lines = (text.reshape(shown.shape).tolist(),)
         else:
             lines = ([[str(x) for x in row] for row in shown.tolist()],)

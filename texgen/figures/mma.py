@@ -23,11 +23,15 @@ def draw_mma(spec: MmaSpec, options: FigureOptions) -> Figure:
     for _ in range(2):  # the labels depend on the size that cropping leaves
         panels = {x: _panel(spec, x, style, alone) for x in letters}
         longest = max(max(p.height, p.width) for p in panels.values())
-        settled = group_style(settle(drawn, options, longest), drawn) if options.overview else settle(drawn, options, longest)
+        settled = (
+            group_style(settle(drawn, options, longest), drawn) if options.overview else settle(drawn, options, longest)
+        )
         if settled == style:
             break
         style = settled
-    check_size(sum(p.height * p.width for p in panels.values()), spec.name or "this MMA", "--operand, --rows and --cols")
+    check_size(
+        sum(p.height * p.width for p in panels.values()), spec.name or "this MMA", "--operand, --rows and --cols"
+    )
     placed = _placed(panels)
     if options.overview:
         placed = [[*row, None] for row in placed]

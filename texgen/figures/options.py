@@ -65,7 +65,7 @@ def crop(text: str, length: int, axis: str) -> IntArray:
     picked: list[int] = []
     for part in text.replace(" ", "").split(","):
         match = re.fullmatch(r"(\d{0,9})(?:(:)(\d{0,9}))?", part)
-        if not match or part in ("", ":") and part != ":":
+        if not match or (part in ("", ":") and part != ":"):
             raise UsageError(f"--{axis} {text!r} is no range: write 0:16 for the first sixteen, or 8, or 0:4,8:12.")
         start, colon, stop = match.groups()
         first = int(start or 0)
@@ -101,9 +101,13 @@ def parse_highlight(text: str) -> Highlight | None:
         return None
     picks: list[tuple[range | None, range | None]] = []
     for part in re.split(r"[,;\s]+", text.strip()):
-        match = re.fullmatch(r"(?:([TWQ])(\d{1,7})(?:-\1?(\d{1,7}))?)?\.?(?:V(\d{1,7})(?:-V?(\d{1,7}))?)?", part, re.IGNORECASE)
+        match = re.fullmatch(
+            r"(?:([TWQ])(\d{1,7})(?:-\1?(\d{1,7}))?)?\.?(?:V(\d{1,7})(?:-V?(\d{1,7}))?)?", part, re.IGNORECASE
+        )
         if not match or not part:
-            raise UsageError(f"--highlight {part!r} is not understood: write T5 (a thread), V0 (a value), T5V2, T0-T3 or W1 (a warp).")
+            raise UsageError(
+                f"--highlight {part!r} is not understood: write T5 (a thread), V0 (a value), T5V2, T0-T3 or W1 (a warp)."
+            )
         unit, t0, t1, v0, v1 = match.groups()
         step = {"W": WARP, "Q": QUAD}.get((unit or "T").upper(), 1)
         threads = range(int(t0) * step, (int(t1 or t0) + 1) * step) if t0 else None

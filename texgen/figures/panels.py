@@ -112,7 +112,9 @@ def memory_note(operand: TVMap) -> str:
     """What stands across the panel of an operand that is read from memory."""
     if operand.memory == "tmem":
         return f"in tensor memory, {'one CTA' if operand.threads == 1 else f'{operand.threads} CTAs'}"
-    who = {1: "the CTA", 2: "the CTA pair", 128: "the whole warpgroup"}.get(operand.threads, f"all {operand.threads} threads")
+    who = {1: "the CTA", 2: "the CTA pair", 128: "the whole warpgroup"}.get(
+        operand.threads, f"all {operand.threads} threads"
+    )
     return f"read from {MEMORIES[operand.memory]} by {who}"
 
 

@@ -89,7 +89,9 @@ def assemble(
     wrapped = [piece for line in lines for piece in wrap(line, wide or room)]
     legend_em = legend_width(legend, legend_title)
     rows = len(wrapped) + bool(legend or legend_title)
-    corner = corner and rows * LEADING <= high and max([legend_em, *(text_width(x.text, x.code) for x in wrapped)]) <= wide
+    corner = (
+        corner and rows * LEADING <= high and max([legend_em, *(text_width(x.text, x.code) for x in wrapped)]) <= wide
+    )
     if not corner:
         wrapped = [piece for line in lines for piece in wrap(line, room)]
         rows = len(wrapped) + bool(legend or legend_title)

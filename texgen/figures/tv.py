@@ -32,7 +32,9 @@ def draw_tv(spec: TVSpec, options: FigureOptions) -> Figure:
         f"{spec.name or 'A thread-value map'} over a tile of {m} by {n} for {words.plural(operand.threads, 'thread')}. "
         f"Thread 0 holds {words.held_cells('', operand, 0)}."
     )
-    lines = words.key_line(style) + words.operand_lines("TV", operand) + words.origin_line(spec) + words.note_lines(spec)
+    lines = (
+        words.key_line(style) + words.operand_lines("TV", operand) + words.origin_line(spec) + words.note_lines(spec)
+    )
     return assemble(
         "tv", spec.name, options.title if options.title is not None else (spec.name or operand.layout), [panels],
         palette(options.palette), legend, legend_title, lines if options.caption else [], alt, spec.warnings,

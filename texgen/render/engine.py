@@ -44,12 +44,18 @@ def choose(engine: str | None) -> str | None:
     if engine not in ENGINES:
         raise UsageError(f"--engine {engine!r} must be one of {', '.join(ENGINES)}.")
     if not shutil.which(engine):
-        raise TexgenError(f"{engine} is not on the PATH: install it (on Debian and Ubuntu: {INSTALL}) or leave --engine out.")
+        raise TexgenError(
+            f"{engine} is not on the PATH: install it (on Debian and Ubuntu: {INSTALL}) or leave --engine out."
+        )
     return engine
 
 
 def compile_pdf(
-    source: str, engine: str, inputs: Sequence[Path] = (), time_limit: float = TIME_LIMIT, warnings: list[str] | None = None
+    source: str,
+    engine: str,
+    inputs: Sequence[Path] = (),
+    time_limit: float = TIME_LIMIT,
+    warnings: list[str] | None = None,
 ) -> bytes:
     """Compile a LaTeX document in a folder of its own and give the PDF.
 
@@ -64,13 +70,22 @@ def compile_pdf(
         if engine == "tectonic":
             command = ["tectonic", "--untrusted", "--keep-logs", "figure.tex"]
         else:
-            command = [engine, "-no-shell-escape", "-interaction=nonstopmode", "-halt-on-error", "-file-line-error", "figure.tex"]
+            command = [
+                engine,
+                "-no-shell-escape",
+                "-interaction=nonstopmode",
+                "-halt-on-error",
+                "-file-line-error",
+                "figure.tex",
+            ]
         output, timed_out = _run(command, path, _environment(inputs), time_limit)
         pdf = path / "figure.pdf"
         log = path / "figure.log"
         text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else output
         if timed_out:
-            raise TexFailure(f"{engine} did not finish within {time_limit:g} s and was ended.", _first_error(text, source)[1])
+            raise TexFailure(
+                f"{engine} did not finish within {time_limit:g} s and was ended.", _first_error(text, source)[1]
+            )
         if not pdf.exists() or not pdf.stat().st_size or re.search(r"^(?:!|[^\s:]+:\d+:) ", text, re.MULTILINE):
             message, detail = _first_error(text, source)
             raise TexFailure(f"{engine} failed: {message}", detail, capacity="capacity exceeded" in text)
@@ -109,7 +124,13 @@ def _environment(inputs: Sequence[Path]) -> dict[str, str]:
     keep = {k: v for k, v in os.environ.items() if not k.startswith(("TEXMF", "TEXINPUTS", "max_print"))}
     folders = "".join(f"{p}{os.pathsep}" for p in inputs)
     # 'p'(aranoid): nothing outside the folder is written, no absolute path is read; extra memory is for large pictures.
-    confined = {"openout_any": "p", "shell_escape": "f", "max_print_line": "1000", "error_line": "254", "half_error_line": "238"}
+    confined = {
+        "openout_any": "p",
+        "shell_escape": "f",
+        "max_print_line": "1000",
+        "error_line": "254",
+        "half_error_line": "238",
+    }
     if not inputs:
         confined["openin_any"] = "p"
     return keep | confined | {

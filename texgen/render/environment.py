@@ -26,7 +26,9 @@ def home() -> Path:
     for folder in (package / "templates", package.parent / "templates"):
         if folder.is_dir():
             return folder
-    raise TexgenError("texgen's templates are missing: install the package again with pip install --force-reinstall texgen.")
+    raise TexgenError(
+        "texgen's templates are missing: install the package again with pip install --force-reinstall texgen."
+    )
 
 
 class _CompiledTemplates(jinja2.FileSystemBytecodeCache):

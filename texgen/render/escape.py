@@ -47,7 +47,9 @@ def _encoder() -> Any:
     """pylatexenc's encoder, our own table first."""
     from pylatexenc.latexencode import RULE_DICT, UnicodeToLatexConversionRule, UnicodeToLatexEncoder
 
-    own = UnicodeToLatexConversionRule(RULE_DICT, {ord(k): v for k, v in _OWN.items()}, replacement_latex_protection="none")
+    own = UnicodeToLatexConversionRule(
+        RULE_DICT, {ord(k): v for k, v in _OWN.items()}, replacement_latex_protection="none"
+    )
     return UnicodeToLatexEncoder(
         conversion_rules=[own, "defaults"],
         replacement_latex_protection="braces-after-macro",

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from texgen.errors import TexgenError
 
@@ -46,7 +47,7 @@ def pdf_to_png(pdf: bytes, dpi: float) -> bytes | None:
         return image.read_bytes()
 
 
-def _converter():  # type: ignore[no-untyped-def]
+def _converter() -> Any:
     try:
         import vl_convert
     except ImportError:

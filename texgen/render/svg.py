@@ -72,7 +72,9 @@ def _place_panel(panel: dict[str, Any], figure: Figure, cw: float, ch: float) ->
     }  # fmt: skip
 
 
-def _labels(panel: dict[str, Any], figure: Figure, cw: float, ch: float) -> list[tuple[str, list[tuple[str, str, bool]]]]:
+def _labels(
+    panel: dict[str, Any], figure: Figure, cw: float, ch: float
+) -> list[tuple[str, list[tuple[str, str, bool]]]]:
     """(y, [(x, escaped text, greyed), …]) of every label line; empty labels are left out."""
     size = figure.label_size
     centres = [number((c + 0.5) * cw) for c in range(panel["width"])]

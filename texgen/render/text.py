@@ -21,7 +21,10 @@ def cell_rows(panel: Panel) -> list[list[tuple[str, int | None]]]:
     """Rows of (text, fill or None), padded to columns; the first row and the first entry are the axes."""
     names = [["" for _ in panel.columns] for _ in panel.rows]
     if panel.lines:
-        names = [["".join(_glued(line[r][c] for line in panel.lines)) for c in range(panel.width)] for r in range(panel.height)]
+        names = [
+            ["".join(_glued(line[r][c] for line in panel.lines)) for c in range(panel.width)]
+            for r in range(panel.height)
+        ]
     elif panel.blocks:
         for b in panel.blocks:
             for r in range(b.row, b.row + b.height):
@@ -35,7 +38,9 @@ def cell_rows(panel: Panel) -> list[list[tuple[str, int | None]]]:
     side = max(len(str(r)) for r in panel.rows.tolist())
     rows: list[list[tuple[str, int | None]]] = [[(" " * side, None), *((" " + h.rjust(width), None) for h in heads)]]
     for index, row, fills in zip(panel.rows.tolist(), names, panel.fill.tolist(), strict=True):
-        rows.append([(str(index).rjust(side), None), *((" " + s.rjust(width), f) for s, f in zip(row, fills, strict=True))])
+        rows.append(
+            [(str(index).rjust(side), None), *((" " + s.rjust(width), f) for s, f in zip(row, fills, strict=True))]
+        )
     return rows
 
 
@@ -58,7 +63,9 @@ def print_colored(figure: Figure) -> None:
         for row in cell_rows(panel):
             line = Text()
             for s, f in row:
-                line.append(s, Style(color="#000000", bgcolor=f"#{fill_color(f, figure.palette)}") if f is not None else None)
+                line.append(
+                    s, Style(color="#000000", bgcolor=f"#{fill_color(f, figure.palette)}") if f is not None else None
+                )
             console.print(line)
         if panel.note:
             console.print(panel.note)

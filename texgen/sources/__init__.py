@@ -70,7 +70,9 @@ def read(target: Any, **options: Any) -> Any:
     Raises TexgenError for anything that cannot be read, UsageError for options that do not fit.
     """
     if unknown := sorted(set(options) - set(ReadOptions.__dataclass_fields__)):
-        raise UsageError(f"There is no option {unknown[0]!r} for reading: there are {', '.join(ReadOptions.__dataclass_fields__)}.")
+        raise UsageError(
+            f"There is no option {unknown[0]!r} for reading: there are {', '.join(ReadOptions.__dataclass_fields__)}."
+        )
     chosen = ReadOptions(**{k: v for k, v in options.items() if v is not None})
     return _each(_read(target, chosen), lambda spec: check(_named(spec, chosen), chosen.allow_holes))
 
@@ -117,7 +119,9 @@ def _read(target: Any, options: ReadOptions) -> Any:
 def _read_text(target: str, options: ReadOptions) -> Any:
     text = target.strip()
     if not text:
-        raise TexgenError("The target is empty: give an atom's name, layout text, a C++ type, module:callable or a .json file.")
+        raise TexgenError(
+            "The target is empty: give an atom's name, layout text, a C++ type, module:callable or a .json file."
+        )
     if text.endswith(".json"):
         return _read_json(Path(text))
     if CALLABLE.fullmatch(text):
@@ -158,7 +162,9 @@ def _read_json(path: Path) -> Spec:
     except json.JSONDecodeError as error:
         raise TexgenError(f"{path} is no JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
     except (RecursionError, ValueError):
-        raise TexgenError(f"{path} is no spec: it is nested too deeply or holds a number with too many digits.") from None
+        raise TexgenError(
+            f"{path} is no spec: it is nested too deeply or holds a number with too many digits."
+        ) from None
     return noted(from_dict(data, str(path)))
 
 
@@ -187,12 +193,12 @@ def _read_layout(layout: AnyLayout, options: ReadOptions, bits: int = 0) -> Spec
 
 def _read_tv(layout: AnyLayout, options: ReadOptions) -> TVSpec:
     """A TV layout over ``--tile M,N``, or over a tiler whose modes are layouts."""
-    from texgen.copy_tiling import _tiler
+    from texgen.copy_tiling import tiler_places
     from texgen.layouts import tv_table
 
     if options.tile is None:
         raise UsageError("A thread-value layout needs the tile that it covers: give --tile M,N.")
-    tile, places, text = _tiler(as_tile(options.tile))
+    tile, places, text = tiler_places(as_tile(options.tile))
     table = tv_table(layout)
     if table.min() < 0 or table.max() >= len(places):
         raise TexgenError(
@@ -221,8 +227,9 @@ def _read_atom(name: str, options: ReadOptions) -> Spec:
 
 
 def _read_cpp(text: str, options: ReadOptions) -> Spec:
-    from texgen.copy_tiling import CopyAtom, copy_from_tv
-    from texgen.sources import catalog, cpp
+    from texgen.copy_tiling import copy_atom, copy_from_thr_val, copy_from_tv
+    from texgen.sources import cpp
+    from texgen.sources.copies import cpp_copy
     from texgen.sources.grammar import ParsedLayout
 
     found = cpp.parse_cpp(text)
@@ -234,18 +241,12 @@ def _read_cpp(text: str, options: ReadOptions) -> Spec:
         _refuse(options, "a TiledMMA", "atom_layout", "tile", "val_layout")
         own = replace(options, atom_layout=found.atom_layout, tile=found.tile, val_layout=found.val_layout)
         return _read_atom(found.atom, own)
-    entry = catalog.copy_entry(found.op, found.dtype, found.op_args)
-    if isinstance(found, cpp.CppTiledCopy) and found.tv_layout is not None and found.tiler is not None:
-        if not isinstance(entry, CopyAtom):
-            raise TexgenError(f"{found.op} is an MMA, and a TiledCopy needs a copy operation.")
-        return copy_from_tv(entry, found.tv_layout, found.tiler)
-    if isinstance(found, cpp.CppTiledCopy) and found.thr_layout is not None:
-        from texgen.copy_tiling import copy_from_thr_val
-
-        return copy_from_thr_val(entry, found.thr_layout, found.val_layout or Layout.of(1))
-    from texgen.copy_tiling import copy_atom
-
-    return copy_atom(entry)
+    atom = cpp_copy(found.op, found.dtype, found.op_args)
+    if isinstance(found, cpp.CppCopyAtom):
+        return copy_atom(atom)
+    if found.tv_layout is not None and found.tiler is not None:
+        return copy_from_tv(atom, found.tv_layout, [x for x in found.tiler if x is not None])
+    return copy_from_thr_val(atom, found.thr_layout or Layout.of(1), found.val_layout or Layout.of(1))
 
 
 def as_layout(value: Any) -> Layout | None:
@@ -269,4 +270,6 @@ def as_tile(value: Any) -> Any:
         return parse_tile(value)
     if isinstance(value, tuple | list) and all(v is None or isinstance(v, int | Layout) for v in value):
         return tuple(value)
-    raise UsageError(f"The tile {value!r} is not understood: give (32, 32, 16), with layouts or None as entries, or text.")
+    raise UsageError(
+        f"The tile {value!r} is not understood: give (32, 32, 16), with layouts or None as entries, or text."
+    )
