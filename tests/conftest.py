@@ -21,7 +21,9 @@ def has_gpu() -> bool:
 def missing(mark: str) -> str:
     """What is missing for a marker, empty where nothing is."""
     if mark == "lualatex" and shutil.which("lualatex"):  # Debian has the program in another package than its fonts
-        found = subprocess.run(["kpsewhich", "-progname=lualatex", "luaotfload-main.lua"], capture_output=True, check=False)
+        found = subprocess.run(
+            ["kpsewhich", "-progname=lualatex", "luaotfload-main.lua"], capture_output=True, check=False
+        )
         return "" if found.returncode == 0 else "lualatex lacks luaotfload"
     if mark in PROGRAMS:
         return "" if shutil.which(mark) else f"{mark} is not on the PATH"
