@@ -51,6 +51,7 @@ FIGURE_OPTIONS = (
     click.option("--label", default="auto", show_default=True, help="auto, full, thread, value, warp, quad or none."),
     click.option("--overview", is_flag=True, help="The whole tile by warps, and one block in full."),
     click.option("--swizzle/--no-swizzle", default=None, help="A swizzled layout as before beside after."),
+    click.option("--banks", default="", help="Shared-memory banks of a layout under one access: column:0, row:0@16 (16 bytes a lane), ldmatrix, ldmatrix.trans:8,0, or lanes as a layout."),
     click.option("--caption/--no-caption", default=True, help="The lines of facts around the panels."),
 )
 

@@ -30,6 +30,8 @@ def draw_layout(spec: LayoutSpec, options: FigureOptions) -> Figure:
     both = spec.plain is not None and options.swizzle is not False
     if not (options.rows or options.cols):
         check_size((2 if both else 1) * spec.offsets.size, spec.layout or "this layout", "--rows and --cols")
+    if options.banks:
+        return _draw_banks(spec, options, both)
     panels: list[Panel | None] = []
     if both and spec.plain is not None:
         panels.append(_panel("before", "Before the swizzle", spec.plain, spec, options))
@@ -48,6 +50,26 @@ def draw_layout(spec: LayoutSpec, options: FigureOptions) -> Figure:
     return assemble(
         "layout", spec.name, _title(spec, options), [[p] for p in panels] if stacked else [panels], palette(options.palette),
         legend, legend_title, _caption(spec) if options.caption else [], _alt(spec), spec.warnings,
+    )  # fmt: skip
+
+
+def _draw_banks(spec: LayoutSpec, options: FigureOptions, both: bool) -> Figure:
+    """Every cell with its bank, the cells of one access in colour; without the swizzle beside with it."""
+    from texgen.figures import banks
+
+    last, found = banks.bank_panel("after" if both else "banks", "After the swizzle" if both else "Banks", spec, options)
+    panels: list[Panel | None] = [last]
+    lines = banks.lines_of(found, "After the swizzle" if both else "")
+    if both:
+        first, without = banks.bank_panel("before", "Before the swizzle", banks.before(spec), options)
+        panels, lines = [first, last], banks.lines_of(without, "Before the swizzle") + lines
+    rows, columns = spec.offsets.shape
+    legend, legend_title = banks.legend(options)
+    title = options.title if options.title is not None else f"{spec.name or spec.layout}  {found.name}"
+    return assemble(
+        "layout", spec.name, title, [[p] for p in panels] if both and columns > 1.5 * rows else [panels], palette(options.palette),
+        legend, legend_title, [Line(banks.KEY), *lines, *_caption(spec)] if options.caption else [],
+        banks.alternative_text(found, _alt(spec)), spec.warnings,
     )  # fmt: skip
 
 
@@ -123,6 +145,10 @@ def _caption(spec: LayoutSpec) -> list[Line]:
         low, high = (base, base + shift) if shift >= 0 else (base - shift, base)
         lines.append(Line(f"{swizzle} of element offsets: bits {high} to {high + bits - 1} are xored into bits {low} to "
                           f"{low + bits - 1}; {moved} of {spec.offsets.size} elements move"))  # fmt: skip
+        if spec.bits >= 8 and spec.bits & (spec.bits - 1) == 0:
+            byte = spec.bits.bit_length() - 4
+            lines.append(Line(f"of byte addresses it is {swizzle.recast(spec.bits, 8)}: bits {high + byte} to {high + byte + bits - 1} "
+                              f"into bits {low + byte} to {low + byte + bits - 1}"))  # fmt: skip
     return lines + words.origin_line(spec) + words.note_lines(spec)
 
 

@@ -125,7 +125,7 @@ def _blocks(panel: Panel, aspect: float, size: float) -> list[dict[str, Any]]:
         out.append({
             "row": b.row, "column": b.column, "height": b.height, "width": b.width, "name": b.name,
             "x": b.column + b.width / 2, "y": b.row + b.height / 2,
-            "size": min(fit, LARGEST_BLOCK_NAME) if named else 0.0,
+            "size": min(fit, LARGEST_BLOCK_NAME) if named and b.name else 0.0,
         })  # fmt: skip
     return out
 
