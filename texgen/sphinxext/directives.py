@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from docutils import nodes
@@ -9,12 +10,11 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from texgen.errors import TexgenError, UsageError
-from texgen.figures import FigureOptions
 from texgen.specs import Spec
 from texgen.sphinxext.body import program
 from texgen.sphinxext.nodes import links, picture
 from texgen.sphinxext.options import OPTIONS, split
-from texgen.sphinxext.studio import Entry, ExecutionOff, Request, Use, dsl_version, each
+from texgen.sphinxext.studio import Entry, ExecutionOff, MissingDsl, Request, Use, dsl_version, each
 
 if TYPE_CHECKING:
     from texgen.sphinxext.domain import TexgenDomain
@@ -59,9 +59,9 @@ class FigureDirective(SphinxDirective):
         before = studio.drawn
         entries = [studio.draw(self._fitting(spec), look) for spec in each(studio.read(request))]
         self._count(studio.drawn - before)
-        needs_dsl = request.runs or bool(reading.get("live"))
+        dsl, kept = dsl_version() if request.needs_dsl else "", studio.spec_name(request)
         for entry in entries:
-            self.domain.note_use(Use(entry, self.get_location(), dsl_version() if needs_dsl else ""))
+            self.domain.note_use(Use(entry, self.get_location(), dsl, kept))
             for warning in entry.warnings:
                 logger.warning("%s", warning, type="texgen", subtype="layout", location=self.get_location())
         return entries
@@ -74,16 +74,14 @@ class FigureDirective(SphinxDirective):
     def _request(self, reading: dict[str, Any]) -> Request:
         """What to read; files are taken relative to the page, or to the source folder with a leading ``/``."""
         target = " ".join(self.arguments[0].split()) if self.arguments else ""
-        body = [line for line in self.content]
-        folder = self.env.doc2path(self.env.docname)
-        from pathlib import Path
-
-        here = Path(folder).parent
-        if target and any(line.strip() for line in body):
+        body = list(self.content)
+        here = Path(self.env.doc2path(self.env.docname)).parent
+        has_body = any(line.strip() for line in body)
+        if target and has_body:
             raise UsageError("This directive has a target and a body: give one of them.")
+        if not target and not has_body:
+            raise UsageError("This directive names nothing to draw: give a target after ::, or Python in its body.")
         if not target:
-            if not any(line.strip() for line in body):
-                raise UsageError("This directive names nothing to draw: give a target after ::, or Python in its body.")
             return Request("", reading, here, program(body), "The Python in the body")
         shown = target
         place, colon, name = target.rpartition(":")
@@ -128,7 +126,11 @@ class FigureDirective(SphinxDirective):
     def _failure(self, error: TexgenError) -> nodes.Node:
         """A warning, and a box in the page in place of the picture."""
         subtype = "execute" if isinstance(error, ExecutionOff) else "figure"
-        logger.warning("%s", error, type="texgen", subtype=subtype, location=self.get_location())
+        said, studio = str(error), self.domain.open_studio
+        if isinstance(error, MissingDsl):
+            subtype, said = "dsl", said if said not in studio.named else "This figure needs the CuTe DSL too."
+            studio.named.add(str(error))
+        logger.warning("%s", said, type="texgen", subtype=subtype, location=self.get_location())
         self.domain.note_failure()
         box = nodes.error("", nodes.paragraph("", "", nodes.strong("", "This figure could not be drawn.")), classes=["texgen-failure"])
         box += nodes.paragraph("", error.message)
@@ -156,4 +158,4 @@ class LayoutDirective(FigureDirective):
     kinds = ("layout", "tv")
 
 
-__all__ = ["CopyDirective", "FigureDirective", "FigureOptions", "LayoutDirective", "MmaDirective"]
+__all__ = ["CopyDirective", "FigureDirective", "LayoutDirective", "MmaDirective"]

@@ -86,7 +86,7 @@ def finish_forms(app: Sphinx, env: BuildEnvironment) -> Sequence[str]:
         studio.keep_out_of_epub()
     if app.builder.format == "html":
         style = Path(app.outdir) / "_static" / STYLE
-        text = fill("sphinx_style.css.j2", {}, studio.templates)
+        text = studio.page_text("sphinx_style.css.j2", {})
         if not style.is_file() or style.read_text(encoding="utf-8") != text:
             write(style, text)
     return ()
@@ -139,4 +139,4 @@ def sweep(app: Sphinx, exception: Exception | None) -> None:
     if exception is None and app.builder is not None:
         domain = domain_of(app.env)
         if domain.studio is not None:
-            domain.studio.sweep(use.entry.stem for uses in domain.uses.values() for use in uses)
+            domain.studio.sweep(use for uses in domain.uses.values() for use in uses)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import importlib.util
 import io
 import os
 import pickle
 import re
 import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -24,13 +26,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sphinx.util import logging
 
-from texgen.api import Drawing, Drawings, drawings, file_part
+from texgen.api import Drawing, file_part
 from texgen.errors import TexgenError
 from texgen.figures import FigureOptions
-from texgen.render.environment import home
+from texgen.render.environment import fill, home
 from texgen.render.files import write
-from texgen.sphinxext.imports import local_files, module_file
 from texgen.specs import Spec
+from texgen.sphinxext.imports import local_files, module_file
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -41,6 +43,13 @@ SUFFIXES = {"svg": ".svg", "tikz": ".tikz", "txt": ".txt", "json": ".json", "pdf
 HASH = 16
 NAME = re.compile(r"[^A-Za-z0-9.-]+")
 logger = logging.getLogger(__name__)
+
+
+STEM = re.compile(r"(.+-[0-9a-f]{16})\.")
+
+
+class MissingDsl(TexgenError):
+    """A figure needs the CuTe DSL, which is not installed."""
 
 
 class ExecutionOff(TexgenError):
@@ -58,11 +67,13 @@ class Entry:
 
 @dataclass(frozen=True)
 class Use:
-    """A figure in a page. ``dsl`` is the version of the DSL that it was read with, empty where none was needed."""
+    """A figure in a page. ``dsl`` is the version of the DSL that it was read with, empty where none was needed; ``spec``
+    the name of the file that keeps what was read."""
 
     entry: Entry
     location: str
     dsl: str = ""
+    spec: str = ""
 
 
 @dataclass(frozen=True)
@@ -88,10 +99,13 @@ class Request:
         """True if Python of the page's author is run."""
         return bool(self.program) or self.callable is not None
 
+    @property
+    def needs_dsl(self) -> bool:
+        """True if the DSL is asked."""
+        return self.runs or bool(self.options.get("live"))
+
     def files(self) -> list[Path]:
-        """The files that the figure depends on."""
-        if self.program:
-            return []
+        """The files that the target names, and what they import."""
         if self.target.endswith(".json"):
             return [Path(self.target)]
         if self.callable is None:
@@ -109,35 +123,41 @@ class Studio:
         self.out = Path(app.outdir) / FOLDER
         self.source = Path(app.srcdir)
         self.config = app.config
-        self.templates = tuple(str((Path(app.confdir) / t).resolve()) for t in app.config.texgen_templates)
+        self.templates = _folders(app)
         self.digest = digest(self.templates)
         self.forms = _forms(app)
         self.drawn = 0
         self.failed: dict[str, TexgenError] = {}
-        """PDFs that TeX did not make, by stem."""
+        """Forms that could not be made, by stem."""
+        self.named: set[str] = set()
+        """Missing programs that a warning has named."""
 
     # Reading
 
     def read(self, request: Request) -> Any:
-        """The spec or specs of a request. What runs Python or the DSL is kept, and run again only when a file, an option
-        or a version has changed. Raises TexgenError, ExecutionOff where running is not allowed."""
-        from texgen.sources import read
+        """The spec or specs of a request.
 
+        What runs Python or the DSL is kept, and run again only when a file, an option or a version has changed. Raises
+        TexgenError, ExecutionOff where running is not allowed, MissingDsl.
+        """
         if request.runs and not self.config.texgen_execute:
             raise ExecutionOff("This figure runs Python, and that is off here: set texgen_execute = True in conf.py to allow it.")
-        if not request.runs and not request.options.get("live"):
-            return read(request.target, **request.options)
-        path = self.cache / f"{self._request_key(request)}.spec"
+        if not request.needs_dsl:
+            return self._run(request)
+        path = self.cache / f"{self.spec_name(request)}.spec"
         with contextlib.suppress(OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError):
             return pickle.loads(path.read_bytes())
+        if missing := _missing_dsl():
+            raise MissingDsl(missing)
         specs = self._run(request)
         write(path, pickle.dumps(specs))
         return specs
 
-    def _request_key(self, request: Request) -> str:
-        start = [Path(request.folder) / "body.py"] if request.program else []
-        files = request.files() if not start else self._body_files(request)
-        contents = [(str(f), _sha(f.read_bytes())) for f in files if f.is_file()]
+    def spec_name(self, request: Request) -> str:
+        """The name of what is kept of a request, empty where nothing is: a hash of all that its spec depends on."""
+        if not request.needs_dsl:
+            return ""
+        contents = [(str(f), _sha(f.read_bytes())) for f in self.files(request) if f.is_file()]
         return _sha(repr((
             request.target, sorted(request.options.items(), key=str), request.program, str(request.folder), contents,
             self.digest, dsl_version(), os.environ.get("CUTE_DSL_ARCH"),
@@ -146,16 +166,14 @@ class Studio:
     def _body_path(self, request: Request) -> Path:
         return self.cache / "body" / f"body_{_sha(request.program.encode())[:HASH]}.py"
 
-    def _body_files(self, request: Request) -> list[Path]:
-        """The local files that a body imports."""
+    def files(self, request: Request) -> list[Path]:
+        """The files whose change must bring the page back."""
+        if not request.program:
+            return request.files()
         path = self._body_path(request)
         if not path.is_file():
             write(path, request.program)
         return [f for f in local_files(path, [request.folder]) if f != path]
-
-    def files(self, request: Request) -> list[Path]:
-        """The files whose change must bring the page back."""
-        return self._body_files(request) if request.program else request.files()
 
     def _run(self, request: Request) -> Any:
         from texgen.sources import read
@@ -167,16 +185,17 @@ class Studio:
             with contextlib.redirect_stderr(said), _on_path(request.folder if request.program else None):
                 return read(target, **request.options)
         except TexgenError as error:
-            shown = request.shown
-            where = f"{self.source}{os.sep}"
-            message, detail = (
-                x.replace(target, shown).replace(str(self._body_path(request)), shown).replace(where, "")
-                for x in (error.message, error.detail)
-            )
+            message, detail = (self._readable(x, target, request) for x in (error.message, error.detail))
             raise type(error)(message, detail) from None
         finally:
             if said.getvalue().strip():
                 logger.info("%s", said.getvalue().rstrip())
+
+    def _readable(self, text: str, target: str, request: Request) -> str:
+        """A message with the page's own names in place of absolute paths, the same on every machine."""
+        for path in (target, str(self._body_path(request))):
+            text = text.replace(path, request.shown) if path else text
+        return text.replace(f"{self.source}{os.sep}", "")
 
     # Drawing
 
@@ -188,7 +207,7 @@ class Studio:
         known = self.known(stem)
         if known is not None and not self.missing(stem):
             return known
-        return self._make(stem, drawings(spec, options, self.templates), spec, options)
+        return self._make(stem, Drawing(spec, options, self.templates))
 
     def known(self, stem: str) -> Entry | None:
         """What the cache has under a stem."""
@@ -206,12 +225,12 @@ class Studio:
         """Where the cache keeps a form."""
         return self.cache / f"{stem}{SUFFIXES[form]}"
 
-    def _make(self, stem: str, drawing: Drawing, spec: Spec, options: FigureOptions) -> Entry:
+    def _make(self, stem: str, drawing: Drawing) -> Entry:
         self.drawn += 1
         entry = Entry(stem, drawing.figure.alt, tuple(drawing.figure.warnings))
         for form in self.missing(stem):
             write(self.path(stem, form), drawing.data(SUFFIXES[form]))
-        write(self.cache / f"{stem}.entry", pickle.dumps((entry, spec, options)))
+        write(self.cache / f"{stem}.entry", pickle.dumps((entry, drawing.spec, drawing.options)))
         return entry
 
     def again(self, stem: str) -> Drawing:
@@ -222,8 +241,7 @@ class Studio:
     def complete(self, stem: str) -> None:
         """Make the forms that are missing, another builder having drawn the figure. Raises TexgenError."""
         if self.missing(stem):
-            _, spec, options = pickle.loads((self.cache / f"{stem}.entry").read_bytes())
-            self._make(stem, self.again(stem), spec, options)
+            self._make(stem, self.again(stem))
 
     # PDF
 
@@ -261,6 +279,18 @@ class Studio:
 
     # Output
 
+    def page_text(self, template: str, names: dict[str, Any]) -> str:
+        """A part of a page. A mistake in an author's template is a warning, and texgen's own is used."""
+        try:
+            return fill(template, names, self.templates)
+        except TexgenError as error:
+            if not self.templates:
+                raise
+            if str(error) not in self.named:
+                self.named.add(str(error))
+                logger.warning("%s", error, type="texgen", subtype="template")
+            return fill(template, names)
+
     def publish(self, stems: Iterable[str]) -> None:
         """Put the forms of this build into its output; a file that is there has the same content."""
         for stem in stems:
@@ -277,14 +307,13 @@ class Studio:
             files = [p.relative_to(output).as_posix() for p in self.cache.rglob("*") if p.is_file()]
             self.config.epub_exclude_files = [*self.config.epub_exclude_files, *files]
 
-    def sweep(self, stems: Iterable[str]) -> None:
+    def sweep(self, uses: Iterable[Use]) -> None:
         """Remove the files of figures that no page has any more, from the output and the cache."""
-        kept = set(stems)
-        for path in self.out.glob("*-*.*"):
-            if path.stem not in kept:
-                path.unlink(missing_ok=True)
-        for path in self.cache.glob("*-*.*"):
-            if path.name.split(path.name[path.name.rfind("-") + 1 + HASH :], 1)[0] not in kept:
+        uses = list(uses)
+        stems, specs = {use.entry.stem for use in uses}, {use.spec for use in uses}
+        for path in [*self.out.glob("*"), *self.cache.glob("*")]:
+            name = STEM.match(path.name)
+            if (name and name[1] not in stems) or (path.suffix == ".spec" and path.stem not in specs):
                 path.unlink(missing_ok=True)
 
 
@@ -335,9 +364,26 @@ def engine_version(engine: str) -> str:
     return made.stdout.decode("utf-8", "replace").partition("\n")[0]
 
 
+def _folders(app: Sphinx) -> tuple[str, ...]:
+    """The author's folders of templates; one that does not exist is a warning."""
+    folders = [(Path(app.confdir) / t).resolve() for t in app.config.texgen_templates]
+    for missing in (f for f in folders if not f.is_dir()):
+        logger.warning("texgen_templates names a folder that does not exist: %s", missing, type="texgen", subtype="template")
+    return tuple(str(f) for f in folders if f.is_dir())
+
+
+def _missing_dsl() -> str:
+    """What to do about a DSL that is not installed, empty where it is."""
+    if importlib.util.find_spec("cutlass") is not None:
+        return ""
+    from texgen.doctor import explain_import
+
+    return explain_import(ModuleNotFoundError("No module named 'cutlass'", name="cutlass"))
+
+
 def each(made: Any) -> list[Any]:
     """The specs of a dict or list of them, or the one."""
-    if isinstance(made, Mapping | Drawings):
+    if isinstance(made, Mapping):
         return [x for v in made.values() for x in each(v)]
     return [x for v in made for x in each(v)] if isinstance(made, list | tuple) else [made]
 
@@ -378,8 +424,6 @@ def _feed(update: Callable[[bytes], None], value: Any) -> None:
 @contextlib.contextmanager
 def _on_path(folder: Path | None) -> Iterator[None]:
     """A folder on Python's path for a moment; the child process gets the path with each request."""
-    import sys
-
     before = list(sys.path)
     if folder is not None:
         sys.path.insert(0, str(folder))

@@ -8,7 +8,6 @@ from typing import Any
 
 from docutils import nodes
 
-from texgen.render.environment import fill
 from texgen.sphinxext.nodes import links, picture
 from texgen.sphinxext.steps import domain_of
 from texgen.sphinxext.studio import FOLDER, SUFFIXES, Studio
@@ -38,7 +37,7 @@ def html_picture(self: Any, node: picture) -> None:
     if inline and path.stat().st_size <= config.texgen_inline_limit:
         names |= _inlined(path.read_text(encoding="utf-8"), self)
     names["href"] = _href(self, node["stem"], "svg")
-    self.body.append(fill("sphinx_picture.html.j2", names, studio.templates))
+    self.body.append(studio.page_text("sphinx_picture.html.j2", names))
     raise nodes.SkipNode
 
 
@@ -72,7 +71,7 @@ def html_links(self: Any, node: links) -> None:
         for stem in node["stems"]
     ]
     if any(rows):
-        self.body.append(fill("sphinx_links.html.j2", {"rows": rows}, studio.templates))
+        self.body.append(studio.page_text("sphinx_links.html.j2", {"rows": rows}))
     raise nodes.SkipNode
 
 
@@ -94,13 +93,14 @@ def latex_picture(self: Any, node: picture) -> None:
         except ValueError:
             width = ""
     names = {"file": f"{FOLDER}/{node['stem']}{SUFFIXES[form]}", "form": form, "width": width}
-    self.body.append(fill("sphinx_picture.tex.j2", names, studio.templates))
+    self.body.append(studio.page_text("sphinx_picture.tex.j2", names))
     raise nodes.SkipNode
 
 
 def _failure(studio: Studio, node: picture, template: str) -> str:
     error = studio.failed.get(node["stem"])
-    return fill(template, {"message": error.message if error else "", "detail": error.detail if error else ""}, studio.templates)
+    names = {"message": error.message if error else "", "detail": error.detail if error else ""}
+    return studio.page_text(template, names)
 
 
 # Text, man, Texinfo
