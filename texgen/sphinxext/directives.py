@@ -13,7 +13,7 @@ from texgen.errors import TexgenError, UsageError
 from texgen.specs import Spec
 from texgen.sphinxext.body import program
 from texgen.sphinxext.nodes import links, picture
-from texgen.sphinxext.options import OPTIONS, split
+from texgen.sphinxext.options import OPTIONS, spelt_here, split
 from texgen.sphinxext.studio import Entry, ExecutionOff, MissingDsl, Request, Use, dsl_version, each
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class FigureDirective(SphinxDirective):
         for entry in entries:
             self.domain.note_use(Use(entry, self.get_location(), dsl, kept))
             for warning in entry.warnings:
-                logger.warning("%s", warning, type="texgen", subtype="layout", location=self.get_location())
+                logger.warning("%s", spelt_here(warning), type="texgen", subtype="layout", location=self.get_location())
         return entries
 
     def _count(self, drawn: int) -> None:
@@ -125,6 +125,7 @@ class FigureDirective(SphinxDirective):
 
     def _failure(self, error: TexgenError) -> nodes.Node:
         """A warning, and a box in the page in place of the picture."""
+        error = type(error)(spelt_here(error.message), error.detail)
         subtype = "execute" if isinstance(error, ExecutionOff) else "figure"
         said, studio = str(error), self.domain.open_studio
         if isinstance(error, MissingDsl):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import Field, fields
 from typing import Any
@@ -55,6 +56,11 @@ def _specification() -> dict[str, Converter]:
 
 OPTIONS = _specification()
 """Option names with their converters; ``no-caption`` leaves the lines of facts out of the picture itself."""
+
+
+def spelt_here(message: str) -> str:
+    """A message with options as a directive writes them: ``:rows:`` for ``--rows``."""
+    return re.sub(r"--([a-z][a-z-]*)", lambda m: f":{m[1]}:" if m[1] in OPTIONS else m[0], message)
 
 
 def split(given: dict[str, Any], defaults: dict[str, Any]) -> tuple[dict[str, Any], FigureOptions]:

@@ -1,0 +1,3 @@
+project = "kernels"
+extensions = ["texgen.sphinxext"]
+texgen_execute = True
