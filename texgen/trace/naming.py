@@ -17,7 +17,6 @@ from types import CodeType
 from typing import Any, TypeAlias
 
 
-
 @dataclass(frozen=True)
 class Maybe:
     """An index into a tuple that the source may or may not take apart."""

@@ -79,6 +79,30 @@ def _nested(tokens: list[str]) -> Any:
     return stack[0][0] if stack[0] else ()
 
 
+class NumberType:
+    """An element type by its name in the DSL and its width."""
+
+    def __init__(self, name: str, width: int) -> None:
+        self.__name__, self.width = name, width
+
+
+def operation(facts: dict[str, Any]) -> Any:
+    """An operation as its names ask for it: a class of the same name, module and bases, with the plain fields."""
+    made: type = object
+    for name in reversed(facts["classes"]):
+        made = type(name, (made,), {"__module__": facts["module"]})
+    out = made()
+    for key, value in facts["fields"].items():
+        setattr(out, key, _field(value))
+    return out
+
+
+def _field(value: Any) -> Any:
+    if isinstance(value, dict):
+        return NumberType(value["type"], value["width"])
+    return tuple(_field(v) for v in value) if isinstance(value, list) else value
+
+
 class MmaStandIn:
     """An MMA atom as the reader of live objects asks for it."""
 
@@ -138,20 +162,20 @@ def _size(shape: Any) -> int:
     return size(shape)
 
 
-def mma_spec(op: Any, text: str, parts: dict[str, str], source: str) -> MmaSpec:
+def mma_spec(op: dict[str, Any], text: str, parts: dict[str, str], source: str) -> MmaSpec:
     """The spec of an MMA atom or a tiled MMA. Raises TexgenError as ``dsl.read_object``."""
     if "?" in text:
         raise TexgenError(
             f"The MMA has entries that are known only at run time ({text}), and a figure needs them all: build it from "
             f"Python integers (cutlass.Constexpr), not from Int32 values."
         )
-    made = (TiledMmaStandIn if "layout_c_tv_tiled" in parts else MmaStandIn)(op, text, parts)
+    made = (TiledMmaStandIn if "layout_c_tv_tiled" in parts else MmaStandIn)(operation(op), text, parts)
     return replace(dsl._read_mma(made, ""), source=source)
 
 
-def copy_spec(op: Any, text: str, parts: dict[str, str], value_type: Any, source: str) -> CopySpec:
+def copy_spec(op: dict[str, Any], text: str, parts: dict[str, str], value_type: Any, source: str) -> CopySpec:
     """The spec of a copy atom or a tiled copy. Raises TexgenError as ``dsl.read_object``."""
-    made = (TiledCopyStandIn if "layout_src_tv_tiled" in parts else CopyStandIn)(op, text, parts, value_type)
+    made = (TiledCopyStandIn if "layout_src_tv_tiled" in parts else CopyStandIn)(operation(op), text, parts, _field(value_type))
     return replace(dsl._read_copy(made, ""), source=source)
 
 
