@@ -29,7 +29,7 @@ from sphinx.util import logging
 from texgen.api import Drawing, file_part
 from texgen.errors import TexgenError
 from texgen.figures import FigureOptions
-from texgen.render.environment import fill, home
+from texgen.render.environment import environments, fill, home
 from texgen.render.files import write
 from texgen.specs import Spec
 from texgen.sphinxext.imports import local_files, module_file
@@ -124,6 +124,7 @@ class Studio:
         self.source = Path(app.srcdir)
         self.config = app.config
         self.templates = _folders(app)
+        environments.cache_clear()  # an author may have changed a template since the last build of this process
         self.digest = digest(self.templates)
         self.forms = _forms(app)
         self.drawn = 0
