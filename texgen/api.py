@@ -11,6 +11,7 @@ from typing import Any
 
 from texgen.errors import TexgenError, UsageError
 from texgen.figures import Figure, FigureOptions, draw
+from texgen.several import several
 from texgen.specs import Spec, to_json
 
 SUFFIXES = (".tikz", ".tex", ".pdf", ".svg", ".png", ".txt", ".json")
@@ -206,7 +207,7 @@ def figure(target: Any, *, templates: Sequence[str | Path] = (), **options: Any)
 def drawings(specs: Any, options: FigureOptions, templates: Sequence[str | Path] = ()) -> Any:
     """Drawing(s) of what ``texgen.read`` gave."""
     if isinstance(specs, Mapping):
-        return Drawings({str(k): drawings(v, options, templates) for k, v in specs.items()})
+        return Drawings(several(specs, lambda _, v: drawings(v, options, templates)))
     if isinstance(specs, list | tuple):
         return Drawings({str(i): drawings(v, options, templates) for i, v in enumerate(specs)})
     return Drawing(specs, options, templates)

@@ -134,7 +134,7 @@ class Access:
     @property
     def width(self) -> int:
         """Bytes a lane."""
-        return self.offsets.shape[1] * self.bits // 8
+        return int(self.offsets.shape[1]) * self.bits // 8
 
     @cached_property
     def conflicts(self) -> Conflicts:

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from texgen.errors import TexgenError, UsageError
+from texgen.several import plain_warnings
 
 TARGET_HELP = """TARGET is an atom's name (SM80_16x8x16_F32F16F16F32_TN), a C++ type ('TiledMMA<...>'), layout text
 ('(8,8):(8,1)'), module:callable, file.py:callable, or a .json spec."""
@@ -195,6 +196,7 @@ def _show(made: Any) -> None:
 
 def main() -> None:
     """Run the command line. Exit status 0, 1 for a failure that is explained, 2 for wrong usage."""
+    plain_warnings()
     try:
         status = app(standalone_mode=False)
         code = status if isinstance(status, int) else 0

@@ -118,6 +118,36 @@ def copy_from_tv(atom: CopyAtom, tv_layout: Layout, tiler: Tiler) -> CopySpec:
     )
 
 
+def over_tile(spec: CopySpec, tile: Sequence[Any]) -> CopySpec:
+    """A tiled copy repeated over a larger tile, as ``partition_S`` and ``partition_D`` do: values, then repeats.
+
+    Raises TexgenError where the tiler does not divide the tile.
+    """
+    m, n = spec.tile
+    if len(tile) != 2 or any(type(x) is not int or x % own for x, own in zip(tile, (m, n), strict=True)):
+        raise TexgenError(
+            f"{spec.name}: its tiler is {m}×{n}, which does not divide the tile {','.join(map(str, tile))}: "
+            f"give multiples of these, for example {m},{2 * n}."
+        )
+    rows, columns = tile
+    counts = rows // m, columns // n
+    if counts == (1, 1):
+        return spec
+    if spec.threads * max(spec.S.values, spec.D.values) * counts[0] * counts[1] > MAX_ENTRIES:
+        raise TexgenError(f"{spec.name} over {rows}×{columns} has more entries than texgen evaluates: give a smaller tile.")
+
+    def repeat(side: TVMap) -> TVMap:
+        r, c = side.coordinates()
+        tables = [r + m * i + rows * (c + n * j) for j in range(counts[1]) for i in range(counts[0])]
+        return replace(side, tile=(rows, columns), tv=np.concatenate(tables, axis=1), layout="")
+
+    said = [
+        f"{count} repeats along the {mode} mode" for count, mode in zip(counts, ("first", "second"), strict=True) if count > 1
+    ]
+    notes = (*spec.notes, f"The tiler is {m}×{n}: {' and '.join(said)} cover {rows}×{columns}.")
+    return replace(spec, tile=(rows, columns), S=repeat(spec.S), D=repeat(spec.D), notes=notes)
+
+
 def copy_from_thr_val(atom: CopyAtom, thr_layout: Layout, val_layout: Layout) -> CopySpec:
     """``make_tiled_copy(atom, thr_layout, val_layout)``: a raked product, so a thread's values lie together."""
     import tensor_layouts as tl
@@ -137,7 +167,7 @@ def copy_from_thr_val(atom: CopyAtom, thr_layout: Layout, val_layout: Layout) ->
         raise TexgenError(f"The thread layout {thr_layout} is not one to one: give each mode a stride of its own.")
     tiler = [size(s) for s in mn.shape]
     spec = copy_from_tv(atom, tv, tiler)
-    made = f"raked product of threads {thr_layout} and values {val_layout}: TV {tv} over {spec.tiler}"
+    made = f"raked product of threads {thr} and values {val}: TV {tv} over {spec.tiler}"
     return replace(spec, notes=(*spec.notes, made))
 
 
@@ -199,6 +229,8 @@ def _small(*layouts: Layout) -> None:
 
 
 def _rank2(layout: Layout) -> Layout:
+    while layout.rank > 2 and layout.mode(layout.rank - 1).size == 1:  # an atom layout is read with three modes
+        layout = Layout(layout.shape[:-1], layout.stride[:-1])  # type: ignore[index]
     if layout.rank > 2:
         raise TexgenError(f"The layout {layout} has rank {layout.rank} and a copy's tile has two modes.")
     if layout.rank == 2:

@@ -413,6 +413,9 @@ class _Reader:
             raise self.fail("bits", "the element's width in bits")
         swizzle = self.ints_or_none("swizzle")
         coords = self.data.get("coords", [])
+        raw: Any = self.data.get("offsets")
+        if _pairs(raw):  # an entry a cell: [row, column]
+            coords = [[[p[i] for p in row] for row in raw] for i in range(2)]
         if not isinstance(coords, list):
             raise self.fail("coords", "a list of tables")
         arrays = tuple(self.array("coords", c) for c in coords)

@@ -12,6 +12,7 @@ from typing import Any
 from texgen.checks import check
 from texgen.errors import TexgenError, UsageError
 from texgen.layouts import AnyLayout, Layout
+from texgen.several import several
 from texgen.specs import CopySpec, LayoutSpec, MmaSpec, Spec, TVMap, TVSpec, from_dict
 
 CALLABLE = re.compile(r"(?P<place>.+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
@@ -79,7 +80,7 @@ def read(target: Any, **options: Any) -> Any:
 
 def _each(specs: Any, action: Callable[[Spec], Spec]) -> Any:
     if isinstance(specs, Mapping):
-        return {k: _each(v, action) for k, v in specs.items()}
+        return several(specs, lambda _, v: _each(v, action))
     if isinstance(specs, list | tuple):
         return [_each(v, action) for v in specs]
     return action(specs)
@@ -100,14 +101,15 @@ def _read(target: Any, options: ReadOptions) -> Any:
 
     if isinstance(target, Layout | ComposedLayout):
         return _read_layout(target, options)
-    if isinstance(target, Mapping) and ({"kind", "tv", "offsets"} & set(target)):
-        return from_dict(dict(target), "the table")
+    if isinstance(target, Mapping) and ({"kind", "tv", "offsets", "coords"} & set(target)):
+        return noted(from_dict(dict(target), "the table"))
     from texgen.sources.dsl import is_dsl_object, read_any
 
     if is_dsl_object(target):
-        return read_any(target, name=options.name, bits=options.width, swizzle_unit=options.swizzle_unit)
+        made = read_any(target, name=options.name, bits=options.width, swizzle_unit=options.swizzle_unit)
+        return _over_tile(made, options, "an object of the DSL")
     if isinstance(target, Mapping):
-        return {str(k): _read(v, replace(options, name=str(k))) for k, v in target.items()}
+        return several(target, lambda k, v: _read(v, replace(options, name=k)))
     if isinstance(target, list | tuple):
         return [_read(v, options) for v in target]
     raise TexgenError(
@@ -128,9 +130,10 @@ def _read_text(target: str, options: ReadOptions) -> Any:
         from texgen.sources.child import read_callable
 
         _refuse(options, "a callable", "atom_layout", "val_layout", "tv")
-        return read_callable(
+        made = read_callable(
             text, arch=options.arch, bits=options.width, swizzle_unit=options.swizzle_unit, timeout=options.timeout
         )
+        return _over_tile(made, options, "a callable")
     if text.endswith(".py"):
         raise TexgenError(f"{text} is a program: name the function that returns the object to draw, {text}:function.")
     if LAYOUT_TEXT.match(text):
@@ -141,6 +144,21 @@ def _read_text(target: str, options: ReadOptions) -> Any:
     if any(c in text for c in "<({"):
         return _read_cpp(text, options)
     return _read_atom(text, options)
+
+
+def _over_tile(specs: Any, options: ReadOptions, what: str) -> Any:
+    """Tiled copies repeated over ``--tile M,N``; other objects have their own tile. Raises UsageError for those."""
+    if options.tile is None:
+        return specs
+    from texgen.copy_tiling import over_tile
+
+    def repeat(spec: Spec) -> Spec:
+        if not isinstance(spec, CopySpec):
+            _refuse(options, f"{what} that is no copy", "tile")
+            return spec
+        return over_tile(spec, as_tile(options.tile))
+
+    return _each(specs, repeat)
 
 
 def _refuse(options: ReadOptions, what: str, *names: str) -> None:
@@ -169,15 +187,28 @@ def _read_json(path: Path) -> Spec:
 
 
 def noted(spec: Spec) -> Spec:
-    """The spec with a note where its explicit offsets are nothing but a swizzle of 0, 1, 2, …"""
-    if not isinstance(spec, LayoutSpec) or spec.layout or spec.coords:
+    """The spec of an explicit table, with a note where it is nothing but a swizzle of 0, 1, 2, …"""
+    if spec.notes or not isinstance(spec, LayoutSpec | TVSpec):
         return spec
     from texgen.sources.smem import recognise_swizzle
 
-    swizzle = recognise_swizzle(spec.offsets.reshape(-1))
-    if swizzle is None or spec.notes:
+    if isinstance(spec, TVSpec):
+        if spec.map.layout:
+            return spec
+        by_value = f"thread + {spec.map.threads} value"
+        for index, table in ((by_value, spec.map.tv.T), (f"value + {spec.map.values} thread", spec.map.tv)):
+            if (swizzle := recognise_swizzle(table.reshape(-1))) is not None:
+                return replace(spec, notes=(f"This table is {swizzle} of {index}, 0 to {table.size - 1}.",))
         return spec
-    return replace(spec, notes=(f"These offsets are {swizzle} of the row-major index 0 to {spec.offsets.size - 1}.",))
+    if spec.layout or len(spec.coords) not in (0, 2):
+        return spec
+    what, places = "offsets", spec.offsets
+    if spec.coords:
+        what, places = "coordinates, row by row,", spec.coords[0] * spec.offsets.shape[1] + spec.coords[1]
+    swizzle = recognise_swizzle(places.reshape(-1))
+    if swizzle is None:
+        return spec
+    return replace(spec, notes=(f"These {what} are {swizzle} of the row-major index 0 to {spec.offsets.size - 1}.",))
 
 
 def _read_layout(layout: AnyLayout, options: ReadOptions, bits: int = 0) -> Spec:
@@ -208,10 +239,12 @@ def _read_tv(layout: AnyLayout, options: ReadOptions) -> TVSpec:
                   notes=() if (places == range(len(places))).all() else (f"TV layout {layout}, tiler {text}",))  # fmt: skip
 
 
-def _read_atom(name: str, options: ReadOptions) -> Spec:
+def _read_atom(name: str, options: ReadOptions) -> Any:
     from texgen.sources import catalog
 
     atom_layout, tile, val_layout = as_layout(options.atom_layout), as_tile(options.tile), as_layout(options.val_layout)
+    if None not in (atom_layout, tile, val_layout) and catalog.find(name).kind == "copy":
+        return _over_tile(_read_atom(name, replace(options, tile=None)), options, "a copy")
     if not options.live:
         return catalog.read(name, atom_layout, tile, val_layout)
     from texgen.sources.child import read_live_atom
@@ -226,7 +259,7 @@ def _read_atom(name: str, options: ReadOptions) -> Spec:
     return read_live_atom(entry.name, arch=options.arch, atom_layout=atom_layout, tile=tile, timeout=options.timeout)
 
 
-def _read_cpp(text: str, options: ReadOptions) -> Spec:
+def _read_cpp(text: str, options: ReadOptions) -> Any:
     from texgen.copy_tiling import copy_atom, copy_from_thr_val, copy_from_tv
     from texgen.sources import cpp
     from texgen.sources.copies import cpp_copy
@@ -243,10 +276,19 @@ def _read_cpp(text: str, options: ReadOptions) -> Spec:
         return _read_atom(found.atom, own)
     atom = cpp_copy(found.op, found.dtype, found.op_args)
     if isinstance(found, cpp.CppCopyAtom):
-        return copy_atom(atom)
+        thr, val = as_layout(options.atom_layout), as_layout(options.val_layout)
+        atom = atom.of_bits(options.width) if options.width else atom
+        if thr is None and val is None:
+            _refuse(options, "a copy atom alone", "tile")
+            return copy_atom(atom)
+        if thr is None or val is None:
+            raise UsageError("A tiled copy needs both a thread layout (--atom-layout) and a value layout (--val-layout).")
+        return _over_tile(copy_from_thr_val(atom, thr, val), options, "a copy")
     if found.tv_layout is not None and found.tiler is not None:
-        return copy_from_tv(atom, found.tv_layout, [x for x in found.tiler if x is not None])
-    return copy_from_thr_val(atom, found.thr_layout or Layout.of(1), found.val_layout or Layout.of(1))
+        made = copy_from_tv(atom, found.tv_layout, [x for x in found.tiler if x is not None])
+    else:
+        made = copy_from_thr_val(atom, found.thr_layout or Layout.of(1), found.val_layout or Layout.of(1))
+    return _over_tile(made, options, "a copy")
 
 
 def as_layout(value: Any) -> Layout | None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from texgen.errors import TexgenError
 from texgen.layouts import AnyLayout, Basis, ComposedLayout, IntArray, Layout, Swizzle, size, tv_table
+from texgen.several import several
 from texgen.sources import dsl_names as names
 from texgen.sources.smem import layout_spec, reach
 from texgen.specs import CopySpec, LayoutSpec, MmaSpec, Spec, TVMap, TVSpec
@@ -46,6 +47,8 @@ def _from_dsl(obj: Any) -> bool:
 def read_any(obj: Any, *, name: str = "", bits: int = 0, swizzle_unit: str = "") -> Specs:
     """The Spec of a DSL object; of a dict a dict whose keys become the names, of a list or tuple a list.
 
+    An entry of a dict that cannot be drawn is left out with a TexgenWarning, unless there is no other.
+
     Specs in it stay as they are. Raises TexgenError as ``read_object`` does, naming the entry.
     """
     if isinstance(obj, SPECS):
@@ -53,7 +56,10 @@ def read_any(obj: Any, *, name: str = "", bits: int = 0, swizzle_unit: str = "")
     if type(obj).__name__ == "TmaInfo" and _from_dsl(obj):
         obj = {"shared memory": obj.smem_layout, "TMA tensor": obj.tma_tensor}
     if isinstance(obj, Mapping):
-        return {str(k): _entry(str(k), v, bits=bits, swizzle_unit=swizzle_unit) for k, v in obj.items()}
+        for k, v in obj.items():
+            if not is_dsl_object(v) and not isinstance(v, (*SPECS, Mapping, list, tuple)):
+                _entry(str(k), v)  # nothing of the DSL's: the whole call is wrong
+        return several(obj, lambda k, v: _entry(k, v, bits=bits, swizzle_unit=swizzle_unit))
     if isinstance(obj, (list, tuple)) and _is_plain(obj):
         labels = (f"{name}[{i}]" if name else "" for i in range(len(obj)))
         return [_entry(n, v, bits=bits, swizzle_unit=swizzle_unit) for n, v in zip(labels, obj, strict=True)]

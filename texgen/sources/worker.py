@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from texgen.errors import TexgenError
+from texgen.several import plain_warnings
 from texgen.sources import dsl
 from texgen.sources.atoms_dsl import build_live, set_arch, tracing
 from texgen.sources.wire import pack, unpack
@@ -47,6 +48,7 @@ def main() -> None:
     requests, replies, log = os.dup(0), os.dup(1), os.dup(2)
     null = os.open(os.devnull, os.O_RDONLY)
     STREAMS[:] = null, log, log  # the user's code must neither read our requests nor write into our replies
+    plain_warnings()
     faulthandler.enable(file=log, all_threads=False)
     threading.Thread(target=_watch_parent, args=(os.getppid(),), daemon=True).start()
 
