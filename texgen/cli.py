@@ -12,6 +12,7 @@ import click
 
 from texgen.errors import TexgenError, UsageError
 from texgen.several import plain_warnings
+from texgen.trace.command import trace
 
 TARGET_HELP = """TARGET is an atom's name (SM80_16x8x16_F32F16F16F32_TN), a C++ type ('TiledMMA<...>'), layout text
 ('(8,8):(8,1)'), module:callable, file.py:callable, or a .json spec."""
@@ -173,6 +174,9 @@ def doctor() -> None:
             click.echo(f"         mend:  {item.command}")
         faults += item.status == "fault"
     raise click.exceptions.Exit(1 if faults else 0)
+
+
+app.add_command(trace)
 
 
 def _read(target: str, **options: Any) -> Any:

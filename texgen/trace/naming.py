@@ -278,17 +278,23 @@ def _spelt(node: ast.AST) -> str:
     return ast.unparse(node)
 
 
-def argument(place: Place, name: str) -> str:
-    """The source text of a keyword argument of the call at a place, empty where it has none of that name."""
-    node: Any = source_of(place.file).node(place)
-    while node is not None and not isinstance(node, ast.Call):
-        node = source_of(place.file).parents.get(node) if not isinstance(node, ast.stmt) else getattr(node, "value", None)
-        if isinstance(node, ast.stmt):
-            return ""
-    for keyword in node.keywords if node is not None else ():
+def argument(place: Place, name: str) -> list[str]:
+    """The source texts of a keyword argument of the call at a place: one an element of a list or tuple in the source.
+
+    Empty where the call has none of that name.
+    """
+    for keyword in _keywords(source_of(place.file).node(place)):
         if keyword.arg == name:
-            return ast.unparse(keyword.value)
-    return ""
+            value = keyword.value
+            parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
+            return [ast.unparse(part) for part in parts]
+    return []
+
+
+def _keywords(node: ast.AST | None) -> list[ast.keyword]:
+    if isinstance(node, ast.Call):
+        return node.keywords
+    return [k for n in ast.walk(node) if isinstance(n, ast.Call) for k in n.keywords] if node is not None else []
 
 
 def layout_argument(place: Place) -> str:

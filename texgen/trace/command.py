@@ -1,0 +1,45 @@
+"""``texgen trace``: the command."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+
+@click.command(name="trace")
+@click.option("-o", "--output", type=click.Path(path_type=Path), default=None, help="Folder of the report; PROGRAM-trace if left out.")
+@click.option("--arch", help="Architecture to build for (sm_80, sm_90a, ...); chosen from the program if left out.")
+@click.option("--launches", type=click.IntRange(0), default=None, help="End at this launch (1); 0 goes on to the program's end.")
+@click.option("--partitions", is_flag=True, help="Show every partition_S/D/A/B/C, retile and local_tile result as a table.")
+@click.option("--timeout", type=float, default=None, help="Seconds that the program may take; no limit if left out.")
+@click.option("--templates", type=click.Path(path_type=Path), multiple=True, help="Folder of templates that go before texgen's own; may be repeated.")
+@click.argument("program")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def trace(
+    program: str, arguments: tuple[str, ...], output: Path | None, arch: str | None, launches: int | None,
+    partitions: bool, timeout: float | None, templates: tuple[Path, ...],
+) -> None:  # fmt: skip
+    """RUN a CuTe DSL program and write a report of every tiled object that it builds.
+
+    Tracing runs PROGRAM (program.py, module:callable or file.py:callable) with ARGUMENTS, so trace only what you would
+    run. With no CUDA device its kernels are compiled and not launched, and it ends at the first launch. Its output and
+    its exit status are those of the program. The report is index.html, report.tex and trace.json.
+    """
+    from texgen.trace.report import write_report
+    from texgen.trace.run import trace as run
+
+    made = run(program, list(arguments), arch=arch, launches=launches, timeout=timeout)
+    folder = output or Path(Path(program.rpartition(":")[0] or program).stem + "-trace")
+    written = write_report(made, folder, partitions, templates)
+    count = len(made.recording.objects)
+    ending = {"launch": "ended at its launch", "end": "ran to its end", "error": "ended with an error"}[made.ended]
+    print(
+        f"texgen: {program} {ending} (exit status {made.status}); {count} object{'' if count == 1 else 's'} in "
+        f"{written[2]}",
+        file=sys.stderr,
+    )  # fmt: skip
+    if made.error and made.ended == "error":
+        print(f"texgen: {made.error}", file=sys.stderr)
+    raise click.exceptions.Exit(made.status)
