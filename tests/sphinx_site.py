@@ -22,16 +22,13 @@ class Built:
     out: Path
     said: str
     warnings: str
+    files: list[str]
+    """The names of the figures' files in the output."""
 
     @property
     def drawn(self) -> int:
         """How many figures it drew."""
         return int(self.app.env.get_domain("texgen").drawn)
-
-    @property
-    def files(self) -> list[str]:
-        """The names of the figures' files in the output."""
-        return sorted(p.name for p in (self.out / "_texgen").glob("*"))
 
     def text(self, name: str) -> str:
         """A file of the output."""
@@ -75,7 +72,9 @@ class Site:
             app.build()
         finally:
             app.cleanup()
-        return Built(app, Path(app.outdir), app.status.getvalue(), plain(app.warning.getvalue()))
+        out = Path(app.outdir)
+        files = sorted(p.name for p in (out / "_texgen").glob("*"))
+        return Built(app, out, plain(app.status.getvalue()), plain(app.warning.getvalue()), files)
 
 
 def copied(name: str, folder: Path) -> Site:
