@@ -36,18 +36,30 @@ def operand_lines(name: str, operand: TVMap) -> list[Line]:
     axes = AXES[name]
     where = f"{name} ({axes[0]},{axes[1]})" if name != "TV" else "(thread, value)"
     if in_memory(operand):
-        return [Line(f"{where}: {memory_note(operand)}"), *_code(name, operand)]
+        count = f"{operand.tile[0]} × {operand.tile[1]} = {plural(operand.cells, 'element')}"
+        return [Line(f"{where}: {memory_note(operand)}, {count}"), *_code(name, operand)]
     copies = int(operand.owner_counts.max())
     total = operand.threads * operand.values
     text = f"{where}: {plural(operand.threads, 'thread')} × {plural(operand.values, 'value')} = "
     text += f"{operand.cells:,} cells" if total == operand.cells else f"{total:,} for {operand.cells:,} cells"
     if copies > 1:
         text += f", {owners_text(operand)}"
+    if first := value_order(operand):
+        text += f", values along {axes[first - 1]} first"
     lines = [Line(text), *_code(name, operand)]
     rule = rule_of(operand)
     if rule:
         lines.append(Line(f"T, V → {axes[0]} = {rule[0]},  {axes[1]} = {rule[1]}"))
     return lines
+
+
+def value_order(operand: TVMap) -> int:
+    """The mode, 1 or 2, along which every thread's values 0 and 1 lie; 0 where there is none."""
+    if operand.values < 2:
+        return 0
+    rows, columns = operand.coordinates()
+    moves = [bool((x[:, 1] != x[:, 0]).any()) for x in (rows, columns)]
+    return {(True, False): 1, (False, True): 2}.get((moves[0], moves[1]), 0)
 
 
 def _code(name: str, operand: TVMap) -> list[Line]:
@@ -94,10 +106,17 @@ def legend(operands: list[TVMap], style: Style) -> tuple[list[LegendItem], str]:
     return items, f"Colour: {style.color_by}{again}" if items[: len(items) - 1] or (shown == 1 and colors > 1) else ""
 
 
-def key_line(style: Style) -> list[Line]:
-    """How to read a label."""
+def key_line(style: Style, operands: Mapping[str, TVMap]) -> list[Line]:
+    """How to read a label, by an example out of the figure itself."""
+    held = [(name, o) for name, o in operands.items() if not in_memory(o)]
+    if not held:
+        return []
     if style.label == "full":
-        return [Line("T5 V2: thread 5 holds this element as its value 2")]
+        name, operand = held[0]
+        t, v = min(5, operand.threads - 1), min(2, operand.values - 1)
+        row, column = (int(x[t, v]) for x in operand.coordinates())
+        element = f"{name if name != 'TV' else ''}({row},{column})"
+        return [Line(f"T{t} V{v}: thread {t} holds {element} as its value {v}")]
     if style.grouped:
         unit, size = ("warp", WARP) if style.label == "warp" else ("quad", QUAD)
         letter = unit[0].upper()

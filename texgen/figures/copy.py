@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from texgen.figures import caption as words
 from texgen.figures.model import Figure, Line, Panel
 from texgen.figures.options import FigureOptions
@@ -11,7 +13,7 @@ from texgen.figures.overview import detail_panel, group_style
 from texgen.figures.palette import palette
 from texgen.figures.panels import check_size, operand_letters, owner_panel, settle
 from texgen.figures.place import assemble
-from texgen.specs import CopySpec
+from texgen.specs import CopySpec, dtype_bits
 
 NAMES = {"S": "Source", "D": "Destination"}
 
@@ -24,7 +26,7 @@ def draw_copy(spec: CopySpec, options: FigureOptions) -> Figure:
     drawn = [operands[x] for x in letters]
     longest = max(spec.tile)
     if not (options.rows or options.cols):
-        check_size(len(letters) * drawn[0].cells, spec.name or "this copy", "--operand, --rows and --cols")
+        check_size(len(letters) * drawn[0].cells, spec.name or "this copy", "--operand S --rows 0:64 --cols 0:64")
     style = settle(drawn, options, longest)
     if options.overview:
         style = group_style(style, drawn)
@@ -39,16 +41,36 @@ def draw_copy(spec: CopySpec, options: FigureOptions) -> Figure:
     m, n = spec.tile
     what = f"{spec.name or 'A tiled copy'}, a tile of {m} by {n} for {words.plural(spec.threads, 'thread')}"
     title = options.title if options.title is not None else f"{spec.name}  {m}×{n}".strip()
-    lines: list[Line] = words.key_line(style)
+    lines: list[Line] = words.key_line(style, {x: operands[x] for x in letters})
     for x in letters:
         lines += words.operand_lines(x, operands[x])
     if spec.tiler:
         lines.append(Line(f"tiler {spec.tiler}", code=True))
-    lines += words.origin_line(spec) + words.note_lines(spec)
+    lines += _matrix_lines(spec) + words.origin_line(spec) + words.note_lines(spec)
     return assemble(
         "copy", spec.name, title, [[p] for p in panels] if stacked else [panels], palette(options.palette), legend,
         legend_title, lines if options.caption else [], words.alternative_text(operands, what), spec.warnings,
     )  # fmt: skip
+
+
+def _matrix_lines(spec: CopySpec) -> list[Line]:
+    """What ldmatrix and stmatrix ask of shared memory: which mode must be contiguous there, by how much."""
+    said = " ".join((spec.name, *spec.notes))
+    side = "S" if "LDSM" in said else "D" if "STSM" in said else ""
+    bits = dtype_bits(spec.D.dtype)
+    if not side or not bits:
+        return []
+    operand = spec.operands()[side]
+    count = 128 // bits
+    rows, columns = (x[:, :count] for x in operand.coordinates())
+    lines = []
+    for axis, run, still, mode in (("m", rows, columns, "first"), ("n", columns, rows, "second")):
+        if run.shape[1] == count and (run == run[:, :1] + np.arange(count)).all() and (still == still[:, :1]).all():
+            lines.append(Line(f"In shared memory ({NAMES[side].lower()}) the {mode} mode must be contiguous: {count} contiguous {axis} "
+                              f"per lane, 16 bytes" + (" (n is the k of an A or B tile)" if axis == "n" else "")))  # fmt: skip
+    if "SM_T" in said and "U16" in said and bits == 8 and "16-bit units" not in said:
+        lines.append(Line("The transposing form moves 16-bit units, so two neighbouring 8-bit elements travel together."))
+    return lines
 
 
 def _panel_title(spec: CopySpec, letter: str) -> str:

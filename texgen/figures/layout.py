@@ -29,7 +29,7 @@ def draw_layout(spec: LayoutSpec, options: FigureOptions) -> Figure:
         )
     both = spec.plain is not None and options.swizzle is not False
     if not (options.rows or options.cols):
-        check_size((2 if both else 1) * spec.offsets.size, spec.layout or "this layout", "--rows and --cols")
+        check_size((2 if both else 1) * spec.offsets.size, spec.layout or "this layout", "--rows 0:64 --cols 0:64")
     if options.banks:
         return _draw_banks(spec, options, both)
     panels: list[Panel | None] = []

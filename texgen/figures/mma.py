@@ -30,7 +30,7 @@ def draw_mma(spec: MmaSpec, options: FigureOptions) -> Figure:
             break
         style = settled
     check_size(
-        sum(p.height * p.width for p in panels.values()), spec.name or "this MMA", "--operand, --rows and --cols"
+        sum(p.height * p.width for p in panels.values()), spec.name or "this MMA", "--operand C --rows 0:64 --cols 0:64"
     )
     placed = _placed(panels)
     if options.overview:
@@ -74,9 +74,12 @@ def _title(spec: MmaSpec, options: FigureOptions) -> str:
 
 
 def _caption(spec: MmaSpec, letters: list[str], style: Style) -> list[Line]:
-    lines: list[Line] = words.key_line(style)
+    lines: list[Line] = words.key_line(style, {x: spec.operands()[x] for x in letters})
     for letter in letters:
         lines += words.operand_lines(letter, spec.operands()[letter])
+    m, n, _ = spec.tile_mnk
+    index = {"A": f"m + {m}·k in A", "B": f"n + {n}·k in B", "C": f"m + {m}·n in C"}
+    lines.append(Line(f"index {', '.join(index[x] for x in letters)}, in whatever order they lie in memory (TN, NT)"))
     if any(spec.atom_mnk):
         m, n, k = spec.atom_mnk
         parts = [f"atom {m}×{n}×{k}"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from texgen.errors import TexgenError, UsageError
 from texgen.figures.labels import color_key, group_blocks, highlighted, owner_lines
-from texgen.figures.model import DIMMED, HOLE, IN_MEMORY, Block, Panel
+from texgen.figures.model import DIMMED, HOLE, IN_MEMORY, Block, Panel, rectangles
 from texgen.figures.options import WARP, FigureOptions, crop, parse_highlight
 from texgen.figures.palette import palette
 from texgen.layouts import MAX_CELLS, IntArray
@@ -71,7 +71,10 @@ def owner_panel(
         return Panel(key, title, row_index, column_index, down, across, fill, transposed=transpose, **more)  # type: ignore[arg-type]
 
     if in_memory(operand):
-        return panel(np.full((len(row_index), len(column_index)), IN_MEMORY), note=memory_note(operand))
+        ctas = cta_blocks(operand)
+        blocks = oriented_blocks(ctas, transpose, row_index, column_index)
+        fill = np.full((len(row_index), len(column_index)), IN_MEMORY)
+        return panel(fill, blocks=blocks, note="" if blocks else memory_note(operand))
 
     highlight = parse_highlight(style.options.highlight)
     colors = len(palette(style.options.palette))
@@ -106,6 +109,14 @@ def oriented_blocks(blocks: tuple[Block, ...], transpose: bool, rows: IntArray, 
 def in_memory(operand: TVMap) -> bool:
     """True where no thread holds a part of the operand in its registers."""
     return operand.memory in ("smem", "tmem")
+
+
+def cta_blocks(operand: TVMap) -> tuple[Block, ...]:
+    """The parts of an operand that each CTA of a pair holds, named; none where all hold the same."""
+    thread, _ = operand.nth_owner(0)
+    if len(np.unique(thread)) == 1:
+        return ()
+    return tuple(Block(*rectangle, name=f"CTA {t}: {MEMORIES[operand.memory]}") for rectangle, t in rectangles(thread))
 
 
 def memory_note(operand: TVMap) -> str:

@@ -16,7 +16,7 @@ def draw_tv(spec: TVSpec, options: FigureOptions) -> Figure:
     """The figure of a TV layout or an explicit table. Raises TexgenError for more than a million cells."""
     operand = spec.map
     if not (options.rows or options.cols):
-        check_size(operand.cells, spec.name or "this TV layout", "--rows and --cols")
+        check_size(operand.cells, spec.name or "this TV layout", "--rows 0:64 --cols 0:64")
     style = settle([operand], options, max(operand.tile))
     if options.overview:
         style = group_style(style, [operand])
@@ -33,7 +33,7 @@ def draw_tv(spec: TVSpec, options: FigureOptions) -> Figure:
         f"Thread 0 holds {words.held_cells('', operand, 0)}."
     )
     lines = (
-        words.key_line(style) + words.operand_lines("TV", operand) + words.origin_line(spec) + words.note_lines(spec)
+        words.key_line(style, {"TV": operand}) + words.operand_lines("TV", operand) + words.origin_line(spec) + words.note_lines(spec)
     )
     return assemble(
         "tv", spec.name, options.title if options.title is not None else (spec.name or operand.layout), [panels],
