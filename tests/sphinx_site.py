@@ -49,7 +49,7 @@ class Site:
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.write("conf.py", f'project = "site"\nextensions = ["texgen.sphinxext"]\n{self.conf}\n')
+        self.write("conf.py", f'project = "site"\nextensions = ["texgen.sphinxext"]\nshow_warning_types = True\n{self.conf}\n')
 
     def write(self, name: str, text: str) -> Path:
         """A source file."""

@@ -7,10 +7,10 @@ import pytest
 
 pytest.importorskip("sphinx")
 
-from sphinx.util.inventory import InventoryFile  # noqa: E402
-from sphinx_site import ATOM, Site  # noqa: E402
+from sphinx.util.inventory import InventoryFile
+from sphinx_site import ATOM, Site
 
-from texgen.sphinxext.domain import anchor_of, canonical  # noqa: E402
+from texgen.sphinxext.domain import anchor_of, canonical
 
 WGMMA = "SM90_64x128x16_F32F16F16_SS"
 

@@ -9,10 +9,10 @@ import pytest
 
 pytest.importorskip("sphinx")
 
-from sphinx_site import ATOM, Site, copied  # noqa: E402
+from sphinx_site import ATOM, Site, copied
 
-from texgen.sphinxext import setup, studio  # noqa: E402
-from texgen.sphinxext.imports import local_files, module_file  # noqa: E402
+from texgen.sphinxext import setup, studio
+from texgen.sphinxext.imports import local_files, module_file
 
 LAYOUT = ".. texgen:layout:: (4,4):(4,1)"
 

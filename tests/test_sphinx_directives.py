@@ -39,7 +39,7 @@ def test_each_directive_gives_a_figure(site):
     assert built.warnings == ""
     found = figures(built)
     assert [type(f[0]) for f in found] == [picture] * 3 and [type(f[1]) for f in found] == [links] * 3
-    assert [f["ids"] for f in found][0] == ["m"]
+    assert found[0]["ids"] == ["m"]
     caption = next(found[0].findall(nodes.caption))
     assert list(caption.findall(nodes.math)) and list(caption.findall(nodes.emphasis))
     page = built.text("index.html")

@@ -24,7 +24,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     from texgen.sphinxext.visitors import LINKS, PICTURE
 
     for setting in SETTINGS:
-        app.add_config_value(setting.name, setting.default, setting.rebuild, setting.types)
+        app.add_config_value(setting.name, setting.default, setting.rebuild, setting.accepted)
     app.add_domain(TexgenDomain)
     app.add_node(picture, **PICTURE)
     app.add_node(links, **LINKS)

@@ -99,7 +99,7 @@ def _installed_elsewhere(name: str) -> Path | None:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError, AttributeError):
         return None
-    if spec is None or not spec.origin or spec.origin.startswith(_packages()):
+    if spec is None or not spec.origin or _is_installed(spec.origin):
         return None
     path = Path(spec.origin)
     return path.parent.parent if path.name == "__init__.py" else path.parent
@@ -108,8 +108,13 @@ def _installed_elsewhere(name: str) -> Path | None:
 def _roots(first: Sequence[Path]) -> Iterator[Path]:
     yield from first
     for entry in sys.path:
-        if entry and not (os.path.abspath(entry) + os.sep).startswith(_packages()):
+        if entry and not _is_installed(entry):
             yield Path(entry)
+
+
+def _is_installed(place: str) -> bool:
+    path = os.path.abspath(place)
+    return bool({"site-packages", "dist-packages"} & set(Path(path).parts)) or (path + os.sep).startswith(_packages())
 
 
 @cache

@@ -13,27 +13,31 @@ LINKS = ("tikz", "svg", "pdf", "json")
 
 @dataclass(frozen=True)
 class Setting:
-    """One name in ``conf.py``: its default, its types (or an ENUM of values), what a change rebuilds, and its meaning."""
+    """One name in ``conf.py``: its default, its types (or the strings that it may be), what a change rebuilds, its meaning."""
 
     name: str
     default: Any
-    types: Any
+    types: tuple[type, ...] | tuple[str, ...]
     rebuild: Literal["", "env", "html"]
     help: str
 
     @property
     def type_names(self) -> str:
         """``bool``, or ``'inline' or 'file'``."""
-        if isinstance(self.types, ENUM):
-            return " or ".join(repr(v) for v in sorted(self.types._candidates, key=str))
-        return " or ".join("None" if t is type(None) else t.__name__ for t in self.types)
+        return " or ".join(repr(t) if isinstance(t, str) else "None" if t is type(None) else t.__name__ for t in self.types)
+
+    @property
+    def accepted(self) -> Any:
+        """The types as Sphinx wants them."""
+        strings = [t for t in self.types if isinstance(t, str)]
+        return ENUM(*strings) if strings else self.types
 
 
 SETTINGS = (
     Setting("texgen_execute", False, (bool,), "env",
             "Whether pages may run Python: module:callable and file.py:callable targets, and code in a directive's body. "
             "Where it is False such a figure is a warning and a box that says so."),
-    Setting("texgen_svg", "inline", ENUM("inline", "file"), "html",
+    Setting("texgen_svg", "inline", ("inline", "file"), "html",
             "HTML: SVG inside the page, whose lines and text follow the theme's colours, or a file shown as an image on a "
             "light card."),
     Setting("texgen_inline_limit", 400_000, (int,), "html",
@@ -41,7 +45,7 @@ SETTINGS = (
     Setting("texgen_links", ("tikz", "svg"), (tuple, list), "html",
             "Links under each figure, out of tikz, svg, pdf and json; empty for none. pdf runs TeX once for every "
             "figure that has changed."),
-    Setting("texgen_latex", "tikz", ENUM("tikz", "pdf"), "",
+    Setting("texgen_latex", "tikz", ("tikz", "pdf"), "",
             "LaTeX: the TikZ itself, in the document's fonts, or a PDF of each figure."),
     Setting("texgen_engine", None, (str, type(None)), "",
             "TeX engine of the PDFs: pdflatex, lualatex, xelatex or tectonic; None takes the first that is installed."),
