@@ -14,7 +14,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType
 from typing import Any
 
@@ -77,6 +77,10 @@ class Partition:
     function: str
     type: str
     layout: str
+    owner: str = ""
+    """The type of the tiled copy or MMA that partitions."""
+    of: str = ""
+    """The type of the whole tensor."""
     launch: Launch | None = None
     sightings: int = 1
 
@@ -143,6 +147,15 @@ class _Event:
     callee: str
     order: int
     sightings: int = 1
+    known: list[Place] | None = None
+    call: tuple[int, ...] = ()
+
+    @property
+    def places(self) -> list[Place]:
+        """Where the frames stand, innermost first."""
+        if self.known is None:
+            self.known = _places(self.frames)
+        return self.known
 
 
 class Recording:
@@ -159,7 +172,7 @@ class Recording:
         self._launches: dict[Any, Launch] = {}
 
     def _add(self, event: _Event) -> None:
-        key = (event.kind, _identity(event.frames), event.text, event.trace if event.kind == "allocation" else 0)
+        key = (event.kind, event.call, event.text, event.trace if event.kind == "allocation" else 0)
         with self._lock:
             self._count += 1
             known = self._events.get(key)
@@ -170,6 +183,21 @@ class Recording:
                 known.payload.update({k: v for k, v in event.payload.items() if v})
                 if known.launch is None:
                     known.launch = event.launch
+            self._note(known or event)
+
+    def _add_launch(self, made: Launch) -> Launch:
+        key = (made.kernel, made.file, made.call_file, made.call_line, str(made.grid), str(made.block), str(made.cluster))
+        with self._lock:
+            self._count += 1
+            known = self._launches.get(key)
+            if known is None:
+                self._launches[key] = made
+            else:
+                known.sightings += 1
+            return known or made
+
+    def _note(self, event: _Event) -> None:
+        """Called under the lock with every event that is new or has changed."""
 
     def _of(self, *kinds: str) -> list[_Event]:
         with self._lock:
@@ -193,7 +221,7 @@ class Recording:
         """The shared memory that kernels take, in the order of their source."""
         out = []
         for e in self._of("allocation"):
-            seen = naming.sighted(_places(e.frames))
+            seen = naming.sighted(e.places)
             out.append(Allocation(
                 seen.name, seen.file, seen.line, seen.code, e.payload["size"], e.payload.get("dtype", ""),
                 e.payload.get("layout", ""), e.payload.get("fields", []), e.launch,
@@ -205,10 +233,10 @@ class Recording:
         """The tensors that ``partition_S/D/A/B/C``, ``retile``, ``local_tile`` and the like gave."""
         out: dict[Any, Partition] = {}
         for e in self._of("partition"):
-            seen = naming.sighted(_places(e.frames), e.payload.get("index"))
+            seen = naming.sighted(e.places, e.payload.get("index"))
             made = Partition(
-                seen.name, e.callee, seen.file, seen.line, seen.code, seen.function, e.text, e.payload["layout"],
-                e.launch, e.sightings,
+                seen.name, e.payload["call"], seen.file, seen.line, seen.code, seen.function, e.text,
+                e.payload["layout"], e.payload["owner"], e.payload["of"], e.launch, e.sightings,
             )  # fmt: skip
             key = (made.file, made.line, made.name, made.call, made.type)
             if key in out:
@@ -244,26 +272,30 @@ def _places(frames: Frames) -> list[Place]:
 
 
 def _objects(recording: Recording) -> list[Recorded]:
-    tiled = {(_identity(e.frames), e.kind[-4:] == "copy") for e in recording._of("tiled_mma", "tiled_copy")}
-    merged: dict[Any, Recorded] = {}
+    tiled = {(e.call, e.kind[-4:] == "copy") for e in recording._of("tiled_mma", "tiled_copy")}
+    found: list[tuple[_Event, Sighted]] = []
     for e in recording._of(*KINDS):
         is_atom = e.kind in ("mma_atom", "copy_atom")
-        if is_atom and (_identity(e.frames), e.kind == "copy_atom") in tiled:
+        if is_atom and (e.call, e.kind == "copy_atom") in tiled:
             continue  # made by the DSL on the way to the tiled object
         if e.kind == "smem_layout" and not e.payload.get("used"):
             continue
-        places = _places(e.frames)
-        seen = naming.sighted(places, 0 if e.kind == "tma_atom" else None)
-        if is_atom and seen.discarded and not e.callee.startswith("make_"):
+        seen = naming.sighted(e.places, 0 if e.kind == "tma_atom" else None)
+        if is_atom and (e.callee in _USES_ATOMS or (seen.discarded and not e.callee.startswith("make_"))):
             continue  # inside of cute.copy, cute.autovec_copy and the like
-        if is_atom and e.callee in _USES_ATOMS:
-            continue
-        key = (e.kind, seen.file, seen.line, places[0].column, seen.name, e.text)
+        found.append((e, seen))
+    outer: dict[Any, set[str]] = {}
+    for e, seen in found:
+        outer.setdefault((e.kind, seen.file, seen.line, seen.name), set()).add(seen.outer)
+    merged: dict[Any, Recorded] = {}
+    for e, seen in found:
+        if seen.outer and len(outer[e.kind, seen.file, seen.line, seen.name]) > 1:
+            seen = replace(seen, name=seen.outer)  # a helper called several times: its caller tells them apart
+        key = (e.kind, seen.file, seen.line, e.places[0].column, seen.name, e.text)
         if key in merged:
             merged[key].sightings += e.sightings
-            continue
-        function = naming.function_of(places)
-        merged[key] = _recorded(e, seen, function)
+        else:
+            merged[key] = _recorded(e, seen, naming.function_of(e.places))
     _join_allocations(recording, merged)
     _assign_launches(recording, list(merged.values()))
     return sorted(merged.values(), key=lambda o: o.order)
@@ -298,7 +330,7 @@ def _join_allocations(recording: Recording, merged: dict[Any, Recorded]) -> None
     """A tensor made with a recorded layout belongs to it; one with a layout of its own is an object."""
     layouts = [o for o in merged.values() if o.kind == "smem_layout"]
     for e in recording._of("tensor"):
-        places = _places(e.frames)
+        places = e.places
         seen = naming.sighted(places)
         wanted = e.payload["layout"]
         fits = [o for o in layouts if _same(o.details.get("layout", ""), wanted)]
@@ -370,14 +402,14 @@ _state = _State()
 
 
 @contextlib.contextmanager
-def recording() -> Iterator[Recording]:
+def recording(into: Recording | None = None) -> Iterator[Recording]:
     """Record every tiled object, shared-memory layout, TMA atom, launch and partition that DSL code builds inside.
 
     Works on any thread and nests (an outer recording sees what an inner one does). Nothing stays patched afterwards.
     Raises TexgenError where the DSL is not installed.
     """
     global _patches
-    made = Recording()
+    made = Recording() if into is None else into
     with _lock:
         if _patches is None:
             _patches = _Patches()
@@ -403,13 +435,13 @@ def recording() -> Iterator[Recording]:
                 _patches = None
 
 
-def _record(kind: str, text: str, payload: dict[str, Any], order: int | None = None) -> None:
+def _record(kind: str, text: str, payload: dict[str, Any]) -> None:
     frames, callee = _user_frames()
     if not frames or _state.auxiliary:
         return
     for one in list(_active):
         one._add(_Event(
-            kind, frames, text, dict(payload), _state.trace, _state.launch, callee, one._count if order is None else order
+            kind, frames, text, dict(payload), _state.trace, _state.launch, callee, one._count, call=_identity(frames)
         ))  # fmt: skip
 
 
@@ -437,7 +469,7 @@ def _user_frames() -> tuple[Frames, str]:
             out.append((code, frame.f_lasti, frame.f_lineno))
             if len(out) >= 24:
                 break
-        elif not out and code.co_filename != _WRAPPERS and code.co_name != "wrapper" and not _OURS == code.co_filename:
+        elif not out and code.co_filename != _WRAPPERS and code.co_name != "wrapper" and not code.co_filename == _OURS:
             callee = code.co_name
         frame = frame.f_back
     return tuple(out), callee
@@ -476,17 +508,25 @@ def _arch() -> str:
     return str(CuTeDSL._get_dsl().envar.arch or "")
 
 
-def _plain_op(op: Any) -> Any:
-    """A copy of an operation with what is plain in it: types, numbers, enums."""
-    try:
-        made = object.__new__(type(op))
-        fields = vars(op)
-    except TypeError:
-        return op
-    for key, value in fields.items():
-        if "_mlir" not in type(value).__module__:
-            object.__setattr__(made, key, value)
-    return made
+def _facts(op: Any) -> dict[str, Any]:
+    """What is plain in an operation, as JSON values: its class and its fields (types, numbers, enum members)."""
+    cls = type(op)
+    return {
+        "module": cls.__module__, "classes": [c.__name__ for c in cls.__mro__ if c is not object],
+        "fields": {k: f for k, v in vars(op).items() if (f := _fact(v)) is not None},
+    }  # fmt: skip
+
+
+def _fact(value: Any) -> Any:
+    if isinstance(value, type):
+        return {"type": value.__name__, "width": _width(value)}
+    if isinstance(value, bool | str) or type(value) is int:
+        return value
+    if isinstance(value, tuple | list):
+        return [_fact(v) for v in value]
+    if hasattr(value, "name") and "_mlir" not in type(value).__module__:
+        return f"{type(value).__name__}.{value.name}"
+    return str(value) if type(value).__module__.split(".")[0] == "cutlass" and hasattr(type(value), "__members__") else None
 
 
 @_guarded
@@ -498,7 +538,7 @@ def _saw_atom(atom: Any) -> None:
 
     op, value_type = atom.op, None
     arch = _arch()
-    payload: dict[str, Any] = {"arch": arch, "source": _source_text(arch), "op": _plain_op(op)}
+    payload: dict[str, Any] = {"arch": arch, "source": _source_text(arch), "op": _facts(op)}
     mlir_type = atom._trait.value.type
     if kind.endswith("copy") or kind == "copy_atom":
         if dsl_names.is_tma(op) or type(op).__name__.startswith("CopyBulk"):
@@ -506,7 +546,7 @@ def _saw_atom(atom: Any) -> None:
             payload |= {"op_name": type(op).__name__, "tma": str(mlir_type)}
             payload |= _tma_context.get()
         else:
-            value_type = getattr(atom, "value_type", None)
+            value_type = _fact(getattr(atom, "value_type", None))
             payload |= {"parts": reading.parts_of(mlir_type, reading.COPY_PARTS), "value_type": value_type}
     else:
         payload["parts"] = reading.parts_of(mlir_type, reading.MMA_PARTS)
@@ -574,7 +614,9 @@ def _use_layout(text: str, dtype: Any) -> None:
                 e.payload["used"] = True
                 if not e.payload.get("bits") and _width(dtype):
                     e.payload |= {"bits": _width(dtype), "dtype": dtype_name(dtype)}
-                one._count += 1
+                with one._lock:
+                    one._count += 1
+                    one._note(e)
 
 
 @_guarded
@@ -609,19 +651,25 @@ def _saw_allocation(size: int, dtype: Any, layout: str, fields: list[tuple[str, 
 
 
 @_guarded
-def _saw_partition(function: str, result: Any) -> None:
-    many = isinstance(result, tuple)
+def _saw_partition(function: str, result: Any, args: tuple[Any, ...]) -> None:
+    trait = getattr(args[0], "_trait", None) if args else None
+    owner = str(trait.value.type) if trait is not None else ""
+    whole = str(getattr(args[1], "type", "")) if trait is not None and len(args) > 1 else ""
+    many = getattr(result, "type", None) is None and hasattr(result, "__len__")
     for index, one in enumerate(result if many else (result,)):
         kind = getattr(one, "type", None)
         if kind is None:
             continue
         text = str(kind)
         layout = getattr(kind, "layout", None)
-        _record("partition", text, {"layout": reading.bare(str(layout)) if layout is not None else "", "index": index if many else None})
+        _record("partition", text, {
+            "layout": reading.bare(str(layout)) if layout is not None else reading.bare(text), "call": function,
+            "owner": owner, "of": whole, "index": index if many else None,
+        })  # fmt: skip
 
 
 def _dims(values: Sequence[Any] | None, place: Place | None, name: str) -> list[int | str]:
-    """Launch sizes: ints where they are static, otherwise the source's text of the whole argument."""
+    """Launch sizes: ints where they are static, otherwise the source's text."""
     out: list[int | str] = []
     for value in values or ():
         if type(value) is int:
@@ -629,8 +677,11 @@ def _dims(values: Sequence[Any] | None, place: Place | None, name: str) -> list[
         elif value is not None:
             inner = getattr(value, "value", None)
             out.append(inner if type(inner) is int else "?")
-    if "?" in out and place is not None and (text := naming.argument(place, name)):
-        return [text] if all(x == "?" for x in out) else out
+    if "?" in out and place is not None:
+        texts = naming.argument(place, name)
+        if len(texts) == 1 and len(out) > 1:
+            return list(texts) if all(x == "?" for x in out) else [f"{texts[0]}[{i}]" if x == "?" else x for i, x in enumerate(out)]
+        return [t if x == "?" and t else x for x, t in zip(out, [*texts, *[""] * len(out)], strict=False)]
     return out
 
 
@@ -836,7 +887,7 @@ def _allocators(cutlass: Any) -> list[Any]:
 
 
 def _partition(name: str, result: Any, args: Any, kwargs: Any) -> None:
-    _saw_partition(name, result)
+    _saw_partition(name, result, args)
 
 
 def _layout(name: str, result: Any, args: Any, kwargs: Any) -> None:
@@ -998,16 +1049,8 @@ def _enter_launch(args: Any, kwargs: Any) -> None:
         _dims(given.get("cluster"), place, "cluster"), given["smem"] if type(given.get("smem")) is int else None,
         place.file if place else "", place.line if place else 0, _state.trace, _arch(),
     )  # fmt: skip
-    key = (made.kernel, made.file, made.call_file, made.call_line, str(made.grid), str(made.block), str(made.cluster))
     for one in list(_active):
-        with one._lock:
-            known = one._launches.get(key)
-            if known is None:
-                one._launches[key] = made
-            else:
-                known.sightings += 1
-                made = known
-            one._count += 1
+        made = one._add_launch(made)
     _state.launch = made
 
 

@@ -13,7 +13,6 @@ import importlib
 import json
 import os
 import sys
-import traceback
 import types
 from typing import Any
 
@@ -243,13 +242,33 @@ def _status(error: SystemExit) -> int:
 
 def _show(error: BaseException, hook: Any) -> None:
     """The traceback as Python prints it, our own frames cut."""
-    trace = error.__traceback__
-    while trace is not None and os.path.abspath(trace.tb_frame.f_code.co_filename) == os.path.abspath(__file__):
-        trace = trace.tb_next
+    part: BaseException | None = error
+    seen: set[int] = set()
+    while part is not None and id(part) not in seen:
+        seen.add(id(part))
+        part.__traceback__ = _theirs(part.__traceback__)
+        part = part.__cause__ or part.__context__
     try:
-        hook(type(error), error.with_traceback(trace), trace)
-    except Exception:
-        traceback.print_exception(type(error), error, trace)
+        hook(type(error), error, error.__traceback__)
+    except BaseException:  # the DSL's hook may want to end the process
+        sys.__excepthook__(type(error), error, error.__traceback__)
+
+
+def _theirs(trace: types.TracebackType | None) -> types.TracebackType | None:
+    """A traceback without the frames of this file and of the recorder's wrappers."""
+    from texgen.sources.recorder import _OURS, _WRAPPERS
+
+    ours = (os.path.abspath(__file__), _OURS)
+    kept: list[types.TracebackType] = []
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if file != _WRAPPERS and os.path.abspath(file) not in ours:
+            kept.append(trace)
+        trace = trace.tb_next
+    out: types.TracebackType | None = None
+    for one in reversed(kept):
+        out = types.TracebackType(out, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return out
 
 
 def _execute(config: dict[str, Any]) -> None:

@@ -73,6 +73,8 @@ class Sighted:
     function: str
     discarded: bool = False
     """The statement is the call alone, so that nothing keeps what it gives."""
+    outer: str = ""
+    """What a helper's caller calls it, where the helper names it first and then returns it."""
 
 
 class Source:
@@ -135,12 +137,16 @@ class Source:
                 last = max(first, line, body[0].lineno - 1 if body else first)
         return textwrap.dedent("\n".join(self.lines[first - 1 : last])).strip()
 
-    def function(self, line: int) -> Function | None:
-        """The innermost function that covers a line; methods are ``Class.method``."""
+    def enclosing(self, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The innermost function that covers a line."""
         covering = [f for f in self.functions if f.lineno <= line <= (f.end_lineno or f.lineno)]
-        if not covering:
+        return max(covering, key=lambda f: f.lineno, default=None)
+
+    def function(self, line: int) -> Function | None:
+        """The same as its source has it; methods are ``Class.method``."""
+        found = self.enclosing(line)
+        if found is None:
             return None
-        found = max(covering, key=lambda f: f.lineno)
         owner = self.parents.get(found)
         name = f"{owner.name}.{found.name}" if isinstance(owner, ast.ClassDef) else found.name
         kinds = [DECORATORS.get(_last_name(d), "") for d in found.decorator_list]
@@ -179,13 +185,16 @@ def sighted(places: Sequence[Place], index: int | None = None) -> Sighted:
     node = source.node(first)
     statement = source.statement(node)
     discarded = isinstance(statement, ast.Expr) and statement.value is node
+    path: Path = () if index is None else (Maybe(index),)
+    name = _name(places, path)
     return Sighted(
-        name=_name(places, () if index is None else (Maybe(index),)),
+        name=name,
         file=first.file,
         line=first.line,
         code=source.text(statement, first.line),
         function=function_of(places).name,
         discarded=discarded,
+        outer=_outer(places, name),
     )
 
 
@@ -209,6 +218,25 @@ def _name(places: Sequence[Place], path: Path) -> str:
         answer, path = _target(source, node, path)
         if answer is not None:
             return answer
+    return ""
+
+
+def _outer(places: Sequence[Place], name: str) -> str:
+    """The caller's name of what ``name = make(...)`` and then ``return name`` (or ``return name, other``) gives it."""
+    if len(places) < 2 or not name.isidentifier():
+        return ""
+    source = source_of(places[0].file)
+    inside = source.enclosing(places[0].line)
+    if inside is None:
+        return ""
+    for node in ast.walk(inside):
+        if isinstance(node, ast.Return) and node.value is not None:
+            values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+            for i, value in enumerate(values):
+                if isinstance(value, ast.Name) and value.id == name:
+                    path: Path = (i,) if isinstance(node.value, ast.Tuple) else ()
+                    caller = _name(places[1:], path)
+                    return _outer(places[1:], caller) or caller
     return ""
 
 

@@ -24,7 +24,7 @@ MMA_PARTS = (
 COPY_PARTS = (
     "thr_id", "layout_src_tv", "layout_dst_tv", "layout_src_tv_tiled", "layout_dst_tv_tiled", "tiler_mn",
 )  # fmt: skip
-QUOTED = re.compile(r'<"(.*)">')
+QUOTED = re.compile(r'[< ]"(.*)">')
 
 
 def parts_of(kind: Any, names: tuple[str, ...]) -> dict[str, str]:
