@@ -2,24 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from texgen.errors import TexgenError
-from texgen.specs import LayoutSpec, Spec, TVMap
+from texgen.specs import LayoutSpec, MmaSpec, Spec, TVMap, dtype_bits
 
 SHOWN = 4
+WARPGROUP = 128
+SWIZZLE_BYTES = 128
 
 
 def check(spec: Spec, allow_holes: bool = False) -> Spec:
-    """The spec itself, if every operand's table covers its tile evenly.
+    """The spec, if every operand's table covers its tile evenly, with a warning where a warpgroup starts in mid-atom.
 
     Raises TexgenError that names cells: a hole (a cell that nobody owns; passed over with ``allow_holes``), or uneven
     owners (cells held by different numbers of threads).
     """
+    if isinstance(spec, MmaSpec) and (warning := mid_atom(spec)):
+        spec = replace(spec, warnings=(*(w for w in spec.warnings if w != warning), warning))
     if not isinstance(spec, LayoutSpec):
         for name, operand in spec.operands().items():
             check_cover(f"{spec.name or 'the table'}, {name}", operand, allow_holes)
     return spec
+
+
+def mid_atom(spec: MmaSpec) -> str:
+    """What to say where a later warpgroup's columns start inside a 128-byte swizzle atom of 16-bit elements, else empty."""
+    bits = dtype_bits(spec.B.dtype)
+    if spec.B.memory != "smem" or bits != 16 or not any(spec.atom_mnk) or spec.threads <= WARPGROUP:
+        return ""
+    columns = SWIZZLE_BYTES * 8 // bits
+    starts = spec.C.tv[::WARPGROUP, 0] // spec.C.tile[0]
+    late = np.flatnonzero(starts % columns)
+    if not len(late):
+        return ""
+    group, start = int(late[0]), int(starts[late[0]])
+    return (
+        f"Warpgroup {group} starts in mid-atom: its columns begin at n={start}, {start % columns} columns into a "
+        f"128-byte swizzle atom of {columns} {spec.B.dtype}. Where n is contiguous in shared memory (N-major B, or a "
+        f"tile of C), take an N that is a multiple of {columns} for each warpgroup."
+    )
 
 
 def check_cover(name: str, operand: TVMap, allow_holes: bool = False) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from texgen.errors import TexgenError
 from texgen.layouts import MAX_ENTRIES, IntArray, Layout, size, tv_table
 from texgen.specs import CopySpec, TVMap
-from texgen.tiling import ALGEBRA_ERRORS, from_tl, reason, to_tl
+from texgen.tiling import ALGEBRA_ERRORS, _scale, from_tl, reason, to_tl
 
 Tiler: TypeAlias = "Sequence[int | Layout]"
 
@@ -51,7 +51,12 @@ class CopyAtom:
         import tensor_layouts as tl
 
         def recast(layout: Layout) -> Layout:
-            out = from_tl(tl.upcast(tl.downcast(to_tl(layout), self.bits), bits))
+            # In bits a thread's element is a run of its values; narrower ones must not become threads.
+            threads, values = to_tl(layout.mode(0)), to_tl(layout.mode(1))
+            t = tl.Layout(threads.shape, _scale(threads.stride, self.bits))
+            v = tl.coalesce(tl.Layout((self.bits, values.shape), (1, _scale(values.stride, self.bits))))
+            t, v = tl.upcast(t, bits), tl.upcast(v, bits)
+            out = from_tl(tl.Layout((t.shape, v.shape), (t.stride, v.stride)))
             if (wide := bits // self.bits) > 1:
                 # A wider element must be a whole, aligned run of the narrower ones, which the algebra does not check.
                 runs = tv_table(layout).reshape(layout.mode(0).size, -1, wide)

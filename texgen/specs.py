@@ -17,7 +17,17 @@ from texgen.errors import TexgenError
 from texgen.layouts import MAX_ENTRIES, IntArray
 
 SCHEMA = 1
+WIDTHS = {
+    "f64": 64, "c64": 128, "f32": 32, "tf32": 32, "s32": 32, "u32": 32, "s64": 64, "u64": 64, "f16": 16, "bf16": 16, "s16": 16,
+    "u16": 16, "e4m3": 8, "e5m2": 8, "e8m0": 8, "s8": 8, "u8": 8, "e2m3": 6, "e3m2": 6, "e2m1": 4, "s4": 4, "u4": 4, "b1": 1,
+}  # fmt: skip
+"""Widths of the dtypes in bits."""
 MEMORIES = {"rmem": "registers", "smem": "shared memory", "tmem": "tensor memory", "gmem": "global memory"}
+
+
+def dtype_bits(dtype: str) -> int:
+    """The width of a dtype in bits (``b16``: 16 bits of any type); 0 for one that is not known."""
+    return WIDTHS.get(dtype) or (int(dtype[1:]) if dtype[:1] == "b" and dtype[1:].isdigit() else 0)
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,9 @@ def draw_copy(spec: CopySpec, options: FigureOptions) -> Figure:
         lines += words.operand_lines(x, operands[x])
     if spec.tiler:
         lines.append(Line(f"tiler {spec.tiler}", code=True))
-    lines += _matrix_lines(spec) + words.origin_line(spec) + words.note_lines(spec)
+    matrix = _matrix_lines(spec)
+    notes = [x for x in words.note_lines(spec) if not (matrix and x.text.startswith("In shared memory ("))]
+    lines += matrix + words.origin_line(spec) + notes
     return assemble(
         "copy", spec.name, title, [[p] for p in panels] if stacked else [panels], palette(options.palette), legend,
         legend_title, lines if options.caption else [], words.alternative_text(operands, what), spec.warnings,

@@ -7,23 +7,21 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from texgen.checks import check
 from texgen.errors import TexgenError, UsageError
 from texgen.layouts import AnyLayout, Layout
 from texgen.several import several
-from texgen.specs import CopySpec, LayoutSpec, MmaSpec, Spec, TVMap, TVSpec, from_dict
+from texgen.specs import WIDTHS, CopySpec, LayoutSpec, MmaSpec, Spec, TVMap, TVSpec, from_dict
+
+if TYPE_CHECKING:
+    from texgen.copy_tiling import CopyAtom
 
 CALLABLE = re.compile(r"(?P<place>.+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
 LAYOUT_TEXT = re.compile(r"\s*(?:[(\[\d_?]|(?:S|Sw|Swizzle)\s*<[^>]*>\s*(?:o|∘)\s)")
 JSON_LIMIT = 512 << 20
 """The largest JSON file that is read, in bytes."""
-WIDTHS = {
-    "f64": 64, "c64": 128, "f32": 32, "tf32": 32, "s32": 32, "u32": 32, "s64": 64, "u64": 64, "f16": 16, "bf16": 16, "s16": 16,
-    "u16": 16, "e4m3": 8, "e5m2": 8, "e8m0": 8, "s8": 8, "u8": 8, "e2m3": 6, "e3m2": 6, "e2m1": 4, "s4": 4, "u4": 4, "b1": 1,
-}  # fmt: skip
-"""Widths of the dtypes in bits."""
 
 
 @dataclass(frozen=True)
@@ -240,12 +238,13 @@ def _read_tv(layout: AnyLayout, options: ReadOptions) -> TVSpec:
 
 
 def _read_atom(name: str, options: ReadOptions) -> Any:
+    from texgen.copy_tiling import CopyAtom
     from texgen.sources import catalog
 
     atom_layout, tile, val_layout = as_layout(options.atom_layout), as_tile(options.tile), as_layout(options.val_layout)
-    if None not in (atom_layout, tile, val_layout) and catalog.find(name).kind == "copy":
-        return _over_tile(_read_atom(name, replace(options, tile=None)), options, "a copy")
     if not options.live:
+        if isinstance(atom := catalog.find(name).atom(), CopyAtom):
+            return _read_copy(atom, options)
         return catalog.read(name, atom_layout, tile, val_layout)
     from texgen.sources.child import read_live_atom
     from texgen.tiling import MmaAtom, val_layout_tile
@@ -259,8 +258,27 @@ def _read_atom(name: str, options: ReadOptions) -> Any:
     return read_live_atom(entry.name, arch=options.arch, atom_layout=atom_layout, tile=tile, timeout=options.timeout)
 
 
+def _read_copy(atom: CopyAtom, options: ReadOptions) -> Any:
+    """A copy atom alone, or over a thread and a value layout, repeated over a larger tile."""
+    from texgen.copy_tiling import copy_atom, copy_from_thr_val
+
+    thr, val = as_layout(options.atom_layout), as_layout(options.val_layout)
+    if options.width:
+        atom = replace(atom.of_bits(options.width), name=atom.name)
+    if thr is None and val is None:
+        _refuse(options, "a copy atom alone", "tile")
+        made = copy_atom(atom)
+    elif thr is None or val is None:
+        raise UsageError(f"{atom.name} is a copy: a tiled one needs both a thread layout (--atom-layout) and a value layout (--val-layout).")
+    else:
+        made = copy_from_thr_val(atom, thr, val)
+    if options.dtype:
+        made = replace(made, S=replace(made.S, dtype=options.dtype), D=replace(made.D, dtype=options.dtype))
+    return _over_tile(made, options, "a copy")
+
+
 def _read_cpp(text: str, options: ReadOptions) -> Any:
-    from texgen.copy_tiling import copy_atom, copy_from_thr_val, copy_from_tv
+    from texgen.copy_tiling import copy_from_thr_val, copy_from_tv
     from texgen.sources import cpp
     from texgen.sources.copies import cpp_copy
     from texgen.sources.grammar import ParsedLayout
@@ -276,14 +294,7 @@ def _read_cpp(text: str, options: ReadOptions) -> Any:
         return _read_atom(found.atom, own)
     atom = cpp_copy(found.op, found.dtype, found.op_args)
     if isinstance(found, cpp.CppCopyAtom):
-        thr, val = as_layout(options.atom_layout), as_layout(options.val_layout)
-        atom = atom.of_bits(options.width) if options.width else atom
-        if thr is None and val is None:
-            _refuse(options, "a copy atom alone", "tile")
-            return copy_atom(atom)
-        if thr is None or val is None:
-            raise UsageError("A tiled copy needs both a thread layout (--atom-layout) and a value layout (--val-layout).")
-        return _over_tile(copy_from_thr_val(atom, thr, val), options, "a copy")
+        return _read_copy(atom, options)
     if found.tv_layout is not None and found.tiler is not None:
         made = copy_from_tv(atom, found.tv_layout, [x for x in found.tiler if x is not None])
     else:
