@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from texgen.errors import UsageError
+from dataclasses import replace
+
 from texgen.figures.model import Figure
 from texgen.figures.options import FigureOptions
 from texgen.specs import CopySpec, LayoutSpec, MmaSpec, Spec, TVSpec
@@ -15,6 +18,12 @@ def draw(spec: Spec, options: FigureOptions | None = None) -> Figure:
     Raises TexgenError for a picture of more than a million cells and UsageError for options that do not fit the spec.
     """
     options = options or FigureOptions()
+    return replace(_draw(spec, options), theme=options.theme, print_width=options.width)
+
+
+def _draw(spec: Spec, options: FigureOptions) -> Figure:
+    if options.banks and not isinstance(spec, LayoutSpec):
+        raise UsageError("--banks is of a layout in shared memory: give its layout text with --bits, not threads and values.")
     if isinstance(spec, MmaSpec):
         from texgen.figures.mma import draw_mma
 
