@@ -68,7 +68,7 @@ def test_B03_why_3_4_3():
     assert cost(swizzled(3, 3, 3, F16), "ldmatrix", 16) == (1, 1)
     assert cost(swizzled(2, 3, 3, F16), "ldmatrix", 16) == (2, 1)
     drawing = texgen.figure("S<3,4,3> o 0 o (8,64):(64,1)", bits=16, banks="ldmatrix")
-    assert "S<3,4,3>: bits 7 to 9 into bits 4 to 6" in caption(drawing)
+    assert "byte address bits 7 to 9 into 4 to 6" in caption(drawing)
     assert [p.title for p in drawing.figure.panels] == [
         "Before the swizzle: 8 wavefronts (ideal 1)", "After the swizzle: 1 wavefront (ideal 1)",
     ]  # fmt: skip

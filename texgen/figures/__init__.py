@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from texgen.errors import UsageError
 from dataclasses import replace
 
+from texgen.errors import UsageError
 from texgen.figures.model import Figure
 from texgen.figures.options import FigureOptions
 from texgen.specs import CopySpec, LayoutSpec, MmaSpec, Spec, TVSpec
