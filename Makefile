@@ -9,6 +9,7 @@ PYTEST_ARGS ?=
 
 figures: $(VENV)/.installed
 	$(RUN)/python docs/reference_figures.py build/figures
+	@echo "texgen is in $(RUN): . $(RUN)/activate puts it on the PATH"
 
 test: $(VENV)/.tested
 	$(RUN)/python -m pytest -n auto $(PYTEST_ARGS)

@@ -41,7 +41,7 @@ def from_tikz(source: str) -> dict[str, Drawn]:
         panel.shared = {(int(r), int(c)) for c, r in re.findall(r"\\M\{(\d+)\}\{(\d+)\}", part)}
         panel.blocks = [
             (int(r), int(c), int(h), int(w))
-            for c, r, w, h in re.findall(r"\\draw\[txgFrame,[^\]]*\] \((\d+),(\d+)\) rectangle \+\((\d+),(\d+)\)", part)
+            for c, r, w, h in re.findall(r"\\draw\[txgFrame,line width=\\txgFrameWidth\] \((\d+),(\d+)\) rectangle \+\((\d+),(\d+)\)", part)
         ]
     return panels
 
@@ -77,6 +77,6 @@ def from_svg(source: str, aspect: float, cell: float = 24.0) -> dict[str, Drawn]
                     panel.dim.add(at)
         panel.blocks = [
             (round(float(b.get("y")) / cell), round(float(b.get("x")) / width), round(float(b.get("height")) / cell), round(float(b.get("width")) / width))
-            for b in group.iter(f"{SVG}rect") if b.get("class") == "txg-block"
+            for b in group.iter(f"{SVG}rect") if b.get("class") == "txg-block" and b.get("stroke-width") == "1.2"
         ]  # fmt: skip
     return panels

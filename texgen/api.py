@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +25,24 @@ def say(message: str) -> None:
     print(f"texgen: {message}", file=sys.stderr)
 
 
+SMALLEST_PRINT_PT = 4.0
+_UNIT_PT = {"mm": 72.27 / 25.4, "cm": 72.27 / 2.54, "in": 72.27, "pt": 1.0, "bp": 72.27 / 72}
+
+
+def print_size_remark(figure: Figure) -> str:
+    """A remark where labels will be too small to read at the print width that was asked for, otherwise empty."""
+    match = re.fullmatch(r"([\d.]+)\s*(mm|cm|in|pt|bp)", figure.print_width)
+    if not match or not any(p.lines for p in figure.panels):
+        return ""
+    points = float(match[1]) * _UNIT_PT[match[2]] / (figure.width * figure.aspect) * figure.label_size
+    if points >= SMALLEST_PRINT_PT:
+        return ""
+    return (
+        f"labels print at {points:.1f} pt in a width of {figure.print_width}: draw one --operand, fewer --rows and --cols, "
+        f"--label thread, or an --overview"
+    )
+
+
 class Drawing:
     """One figure, ready in every form. In Jupyter it shows itself."""
 
@@ -31,6 +51,8 @@ class Drawing:
         self.options = options
         self.figure: Figure = draw(spec, options)
         self.templates = tuple(str(t) for t in templates)
+        if remark := print_size_remark(self.figure):
+            say(remark)
 
     def tikz(self) -> str:
         """The fragment for ``\\input``; needs only ``\\usepackage{tikz}``."""
@@ -116,11 +138,11 @@ class Drawing:
             say(f"{chosen}'s memory ended at this picture, the PDF is drawn from the SVG")
             return raster.svg_to_pdf(self.svg()), False
 
-    def data(self, suffix: str, engine: str | None = None) -> bytes:
+    def data(self, suffix: str, engine: str | None = None, scale: float = 2.0) -> bytes:
         """The bytes of a file with that suffix. Raises UsageError for a suffix that is none of ours."""
         makers: dict[str, Any] = {
             ".tikz": self.tikz, ".tex": self.tex, ".svg": self.svg, ".txt": self.text, ".json": self.json,
-            ".pdf": lambda: self.pdf(engine), ".png": lambda: self.png(engine),
+            ".pdf": lambda: self.pdf(engine), ".png": lambda: self.png(engine, scale),
         }  # fmt: skip
         if suffix.lower() not in makers:
             raise UsageError(
@@ -129,7 +151,7 @@ class Drawing:
         made = makers[suffix.lower()]()
         return made if isinstance(made, bytes) else made.encode("utf-8")
 
-    def save(self, path: str | Path, engine: str | None = None) -> Path:
+    def save(self, path: str | Path, engine: str | None = None, scale: float = 2.0) -> Path:
         """Write the form that the suffix names, whole or not at all.
 
         A failing TeX run leaves its source as ``NAME.failed.tex`` beside the output.
@@ -142,7 +164,7 @@ class Drawing:
         from texgen.render.engine import TexFailure
 
         try:
-            return write(path, self.data(path.suffix, engine))
+            return write(path, self.data(path.suffix, engine, scale))
         except TexFailure as failure:
             kept = write(path.with_name(path.stem + ".failed.tex"), self.tex())
             raise TexgenError(
@@ -173,10 +195,10 @@ class Drawings(Mapping[str, Drawing]):
     def __len__(self) -> int:
         return len(self._drawings)
 
-    def save(self, path: str | Path, engine: str | None = None) -> list[Path]:
+    def save(self, path: str | Path, engine: str | None = None, scale: float = 2.0) -> list[Path]:
         """Write ``figure-A.pdf``, ``figure-B.pdf`` … for ``figure.pdf``, by the names of the dict or 0, 1, …"""
         path = Path(path)
-        return [d.save(path.with_name(f"{path.stem}-{file_part(n)}{path.suffix}"), engine) for n, d in self.items()]
+        return [d.save(path.with_name(f"{path.stem}-{file_part(n)}{path.suffix}"), engine, scale) for n, d in self.items()]
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/html": "\n".join(d.svg() for d in self.values()), "text/plain": repr(self)}
@@ -197,11 +219,16 @@ def figure(target: Any, *, templates: Sequence[str | Path] = (), **options: Any)
     ``target`` is all that ``texgen.read`` takes, or a spec that it gave. Options of reading (``atom_layout``, ``tile``,
     ``arch``, …) and of the figure (``highlight``, ``rows``, ``palette``, …) go together. Raises TexgenError.
     """
-    from texgen.sources import read
+    from texgen.sources import ReadOptions, read
 
-    look = {k: options.pop(k) for k in list(options) if k in _FIGURE_OPTIONS and k != "tile"}
-    chosen = FigureOptions.of(**look)
-    return drawings(read(target, **options), chosen, templates)
+    readable = set(ReadOptions.__dataclass_fields__)
+    if unknown := sorted(set(options) - readable - set(_FIGURE_OPTIONS)):
+        known = sorted(readable | set(_FIGURE_OPTIONS))
+        near = difflib.get_close_matches(unknown[0], known, n=1)
+        hint = f"did you mean {near[0]!r}? There" if near else "there"
+        raise UsageError(f"There is no option {unknown[0]!r}: {hint} are {', '.join(known)}.")
+    look = {k: options.pop(k) for k in list(options) if k in _FIGURE_OPTIONS and k not in readable}
+    return drawings(read(target, **options), FigureOptions.of(**look), templates)
 
 
 def drawings(specs: Any, options: FigureOptions, templates: Sequence[str | Path] = ()) -> Any:

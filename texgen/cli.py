@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
 from collections.abc import Callable
@@ -54,6 +55,9 @@ FIGURE_OPTIONS = (
     click.option("--overview", is_flag=True, help="The whole tile by warps, and one block in full."),
     click.option("--swizzle/--no-swizzle", default=None, help="A swizzled layout as before beside after."),
     click.option("--banks", default="", help="Shared-memory banks of a layout under one access: column:0, row:0@16 (16 bytes a lane), ldmatrix, ldmatrix.trans:8,0, or lanes as a layout."),
+    click.option("--legend/--no-legend", default=True, help="The row of colours."),
+    click.option("--width", "print_width", default="", help="Width in print: 84mm, or '.9\\linewidth' (TikZ and LaTeX)."),
+    click.option("--theme", default="light", help="light, dark, or auto: an SVG that follows the reader's setting."),
     click.option("--caption/--no-caption", default=True, help="The lines of facts around the panels."),
 )
 
@@ -69,7 +73,18 @@ def with_options(options: tuple[Any, ...]) -> Callable[[Any], Any]:
     return decorate
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+class Commands(click.Group):
+    """Unknown commands that look like targets get the command that draws them."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], self.commands, n=1)
+            hint = f"texgen {near[0]}" if near else f"texgen render {args[0]!r} -o figure.svg"
+            raise click.UsageError(f"There is no command {args[0]!r}. Did you mean: {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="texgen", prog_name="texgen")
 def app() -> None:
     """Figures you can trust of the layouts in CuTe DSL kernels."""
@@ -86,12 +101,13 @@ def app() -> None:
 )
 @with_options(FIGURE_OPTIONS)
 @with_options(READ_OPTIONS)
+@click.option("--scale", type=click.FloatRange(0.05, 20), default=2.0, show_default=True, help="Pixels of a PNG for one of the SVG.")
 @click.option("--engine", help="TeX engine: pdflatex, lualatex, xelatex or tectonic.")
 @click.option(
     "--templates", type=PATH, multiple=True, help="Folder of templates that go before texgen's own; may be repeated."
 )
 def render(
-    target: str, output: tuple[Path, ...], engine: str | None, templates: tuple[Path, ...], **options: Any
+    target: str, output: tuple[Path, ...], engine: str | None, scale: float, templates: tuple[Path, ...], **options: Any
 ) -> None:
     """Draw a target and write it as TikZ, LaTeX, PDF, SVG, PNG, text or JSON."""
     from texgen.api import SUFFIXES, drawings
@@ -107,7 +123,7 @@ def render(
     if not output:
         _show(made)
     for path in output:
-        written = made.save(path, engine)
+        written = made.save(path, engine, scale)
         for one in written if isinstance(written, list) else [written]:
             click.echo(str(one))
 
@@ -136,8 +152,15 @@ def table(target: str, output: Path | None, **options: Any) -> None:
 @click.option(
     "--save", type=PATH, help="Make the catalogue's data file anew from the installed DSL and tensor-layouts."
 )
-def atoms(pattern: str, every: bool, save: Path | None) -> None:
+@click.option("--diff", type=PATH, nargs=2, metavar="A B", help="What changed between two saved catalogues.")
+def atoms(pattern: str, every: bool, save: Path | None, diff: tuple[Path, Path] | None) -> None:
     """List the atoms that can be named, with architecture and source. PATTERN is a part of a name, or a glob ('SM80_*F64*')."""
+    if diff is not None:
+        from texgen.sources import atoms_diff
+
+        for line in atoms_diff.lines(atoms_diff.diff(*diff)):
+            click.echo(line)
+        return
     if save is not None:
         from texgen.sources.atoms_save import save as make
 

@@ -92,7 +92,7 @@ def note_lines(spec: Spec) -> list[Line]:
 def legend(operands: list[TVMap], style: Style) -> tuple[list[LegendItem], str]:
     """(swatches, what they mean): colours by thread, value, warp or quad, and the mark of shared cells."""
     held = [o for o in operands if not in_memory(o)]
-    if not held:
+    if not held or not style.options.legend:
         return [], ""
     letter = {"thread": "T", "value": "V", "warp": "W", "quad": "Q"}[style.color_by]
     size = {"warp": WARP, "quad": QUAD}.get(style.color_by, 1)
@@ -120,7 +120,10 @@ def key_line(style: Style, operands: Mapping[str, TVMap]) -> list[Line]:
     if style.grouped:
         unit, size = ("warp", WARP) if style.label == "warp" else ("quad", QUAD)
         letter = unit[0].upper()
-        return [Line(f"{letter}1: {unit} 1, threads {size} to {2 * size - 1}")]
+        text = f"{letter}1: {unit} 1, threads {size} to {2 * size - 1}"
+        if any((o.owner_counts > 1).any() for _, o in held):
+            text += f"; {letter}0 {letter}2: held by both, coloured by the first; +3: and by three more"
+        return [Line(text)]
     return []
 
 

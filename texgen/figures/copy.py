@@ -9,9 +9,9 @@ import numpy as np
 from texgen.figures import caption as words
 from texgen.figures.model import Figure, Line, Panel
 from texgen.figures.options import FigureOptions
-from texgen.figures.overview import detail_panel, group_style
+from texgen.figures.overview import detail_panel, group_style, with_detail
 from texgen.figures.palette import palette
-from texgen.figures.panels import check_size, operand_letters, owner_panel, settle
+from texgen.figures.panels import check_highlight, check_size, operand_letters, owner_panel, settle
 from texgen.figures.place import assemble
 from texgen.specs import CopySpec, dtype_bits
 
@@ -24,6 +24,7 @@ def draw_copy(spec: CopySpec, options: FigureOptions) -> Figure:
     # Each thread has addresses of its own, also in shared memory: cells get owners, titles say where they lie.
     operands = {x: replace(operand, memory="rmem") for x, operand in spec.operands().items()}
     drawn = [operands[x] for x in letters]
+    check_highlight({x: operands[x] for x in letters}, options)
     longest = max(spec.tile)
     if not (options.rows or options.cols):
         check_size(len(letters) * drawn[0].cells, spec.name or "this copy", "--operand S --rows 0:64 --cols 0:64")
@@ -35,7 +36,8 @@ def draw_copy(spec: CopySpec, options: FigureOptions) -> Figure:
         for x in letters
     ]
     if options.overview:
-        panels.append(detail_panel(letters[-1], drawn[-1], spec, options))
+        detail = detail_panel(letters[-1], drawn[-1], spec, options)
+        panels[-1:] = [with_detail(p, detail) for p in panels[-1:] if p is not None] + [detail]
     stacked = spec.tile[1] > 2.5 * spec.tile[0] and spec.tile[1] > 16
     legend, legend_title = words.legend(drawn, style)
     m, n = spec.tile

@@ -112,7 +112,7 @@ def color_key(spec: LayoutSpec, offsets: IntArray) -> IntArray:
 
 def _legend(spec: LayoutSpec, options: FigureOptions) -> tuple[list[LegendItem], str]:
     colors = len(palette(options.palette))
-    if colors == 1:
+    if colors == 1 or not options.legend:
         return [], ""
     unit = chunk(spec)
     count = min(colors, int(color_key(spec, spec.offsets).max()) + 1)
@@ -143,12 +143,12 @@ def _caption(spec: LayoutSpec) -> list[Line]:
         bits, base, shift = swizzle.bits, swizzle.base, swizzle.shift
         moved = int((spec.offsets != spec.plain).sum()) if spec.plain is not None else 0
         low, high = (base, base + shift) if shift >= 0 else (base - shift, base)
-        lines.append(Line(f"{swizzle} of element offsets: bits {high} to {high + bits - 1} are xored into bits {low} to "
-                          f"{low + bits - 1}; {moved} of {spec.offsets.size} elements move"))  # fmt: skip
+        lines += words.note_lines(spec)
+        text = f"Bits {high} to {high + bits - 1} of an element's offset are xored into bits {low} to {low + bits - 1}"
         if spec.bits >= 8 and spec.bits & (spec.bits - 1) == 0:
             byte = spec.bits.bit_length() - 4
-            lines.append(Line(f"of byte addresses it is {swizzle.recast(spec.bits, 8)}: bits {high + byte} to {high + byte + bits - 1} "
-                              f"into bits {low + byte} to {low + byte + bits - 1}"))  # fmt: skip
+            text += f" (of its byte address bits {high + byte} to {high + byte + bits - 1} into {low + byte} to {low + byte + bits - 1})"
+        return [*lines, Line(f"{text}; {moved} of {spec.offsets.size} elements move"), *words.origin_line(spec)]
     return lines + words.origin_line(spec) + words.note_lines(spec)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from texgen.figures import caption as words
 from texgen.figures.model import Figure, Line, Panel
 from texgen.figures.options import FigureOptions
-from texgen.figures.overview import detail_panel, group_style
+from texgen.figures.overview import detail_panel, group_style, with_detail
 from texgen.figures.palette import palette
-from texgen.figures.panels import Style, check_size, operand_letters, owner_panel, settle
+from texgen.figures.panels import Style, check_highlight, check_size, operand_letters, owner_panel, settle
 from texgen.figures.place import assemble
 from texgen.specs import MmaSpec
 
@@ -18,6 +18,7 @@ def draw_mma(spec: MmaSpec, options: FigureOptions) -> Figure:
     operands = spec.operands()
     drawn = [operands[x] for x in letters]
     alone = len(letters) == 1
+    check_highlight({x: operands[x] for x in letters}, options)
     panels: dict[str, Panel] = {}
     style = settle(drawn, options, 1)
     for _ in range(2):  # the labels depend on the size that cropping leaves
@@ -36,7 +37,9 @@ def draw_mma(spec: MmaSpec, options: FigureOptions) -> Figure:
     if options.overview:
         placed = [[*row, None] for row in placed]
         last = letters[-1]
-        placed[-1][-1] = detail_panel(last, operands[last], spec, options)
+        detail = detail_panel(last, operands[last], spec, options)
+        placed = [[with_detail(p, detail) if p is panels[last] else p for p in row] for row in placed]
+        placed[-1][-1] = detail
     legend, legend_title = words.legend(drawn, style)
     m, n, k = spec.tile_mnk
     what = f"{spec.name or 'A tiled MMA'}, a tile of {m} by {n} by {k} for {words.plural(spec.threads, 'thread')}"

@@ -30,6 +30,7 @@ class Block:
     height: int
     width: int
     name: str
+    strong: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +57,8 @@ class Panel:
     transposed: bool = False
     scale: float = 1.0
     """How much larger its cells are than those of the other panels."""
+    lined: bool = True
+    """Whether lines divide its cells; in a large panel of blocks they would be a grey mesh."""
     x: float = 0.0
     y: float = 0.0
 
@@ -107,6 +110,9 @@ class Figure:
     y0: float = 0.0
     width: float = 0.0
     height: float = 0.0
+    theme: str = "light"
+    print_width: str = ""
+    """The length that the TikZ figure is scaled to, empty for its natural size."""
     caption_y: float = 0.0
     """Base line of the legend, or of the first line where there is no legend."""
     warnings: tuple[str, ...] = field(default=())

@@ -12,6 +12,8 @@ from texgen.errors import UsageError
 from texgen.layouts import IntArray
 
 COLOR_BY = ("thread", "value", "warp", "quad")
+THEMES = ("light", "dark", "auto")
+LENGTH = re.compile(r"(?:\d{1,4}(?:\.\d{1,4})?|\.\d{1,4})?(?:\s*(?:mm|cm|in|pt|bp)|\\(?:linewidth|textwidth|columnwidth))")
 LABELS = ("auto", "full", "thread", "value", "warp", "quad", "none")
 WARP, QUAD = 32, 4
 
@@ -27,7 +29,9 @@ class FigureOptions:
     ``swizzle``: a swizzled layout as before beside after (None: whenever it has a swizzle). ``banks``: an access to a
     layout in shared memory (``column:0``, ``row:0@16``, ``ldmatrix``, ...: ``texgen.banks.access``), whose cells keep their
     colours, with the bank of every cell. ``caption``: the lines of
-    facts below the panels.
+    facts below the panels. ``legend``: the row of colours. ``print_width``: what the TikZ figure is scaled to (``84mm``,
+    ``.9\\linewidth``; an SVG takes absolute lengths). ``theme``: light, dark, or auto (an SVG that follows the reader's
+    setting).
     """
 
     operand: str = ""
@@ -42,10 +46,17 @@ class FigureOptions:
     swizzle: bool | None = None
     banks: str = ""
     caption: bool = True
+    legend: bool = True
+    print_width: str = ""
+    theme: str = "light"
 
     def __post_init__(self) -> None:
         if self.color_by and self.color_by not in COLOR_BY:
             raise UsageError(f"--color-by {self.color_by!r} must be one of {', '.join(COLOR_BY)}.")
+        if self.theme not in THEMES:
+            raise UsageError(f"--theme {self.theme!r} must be one of {', '.join(THEMES)}.")
+        if self.print_width and not LENGTH.fullmatch(self.print_width):
+            raise UsageError(f"--width {self.print_width!r} is no length: write 84mm, 3.3in, or .9\\linewidth.")
         if self.label not in LABELS:
             raise UsageError(f"--label {self.label!r} must be one of {', '.join(LABELS)}.")
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from texgen.figures.caption import AXES
 from texgen.figures.labels import group_blocks
-from texgen.figures.model import Panel
+from texgen.figures.model import Block, Panel
 from texgen.figures.options import WARP, FigureOptions
 from texgen.figures.panels import Style, owner_panel
 from texgen.figures.place import TEXT_SIZE, text_size
@@ -36,6 +36,12 @@ def detail_panel(key: str, operand: TVMap, spec: MmaSpec | CopySpec | TVSpec, op
     style = Style(options.color_by or "thread", "full", options)
     panel = owner_panel(f"{key}detail", f"{key}, one block in full", operand, AXES[key], style, transpose, rows, cols)
     return replace(panel, scale=round(text_size(operand.tile[1], operand.tile[0]) / TEXT_SIZE, 2))
+
+
+def with_detail(panel: Panel, detail: Panel) -> Panel:
+    """The panel with the block that ``detail`` draws in full outlined in it."""
+    height, width = detail.height, detail.width
+    return replace(panel, blocks=(*panel.blocks, Block(0, 0, height, width, "", strong=True)))
 
 
 def _block(key: str, operand: TVMap, spec: MmaSpec | CopySpec | TVSpec) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,8 @@ FULL_LIMIT = 128
 """The longest side, in cells, of a panel that still gets a label in every cell."""
 GROUP_LIMIT = 512
 """The longest side of a panel that gets warp or quad labels; above it, colour alone."""
+LINED_LIMIT = 64
+"""The longest side of a panel of blocks whose cells are still divided by lines."""
 MARK_LIMIT = 4096
 """The most cells of a panel whose shared cells are marked one by one."""
 
@@ -44,6 +47,20 @@ def settle(operands: list[TVMap], options: FigureOptions, longest: int) -> Style
     if not color_by:
         color_by = "thread" if label not in ("warp", "quad", "none") else label if label != "none" else group
     return Style(color_by, label, options)
+
+
+def check_highlight(operands: Mapping[str, TVMap], options: FigureOptions) -> None:
+    """Raise UsageError for a highlight that picks nothing in any of the operands."""
+    highlight = parse_highlight(options.highlight)
+    held = [o for o in operands.values() if not in_memory(o)]
+    if highlight is None or any(highlighted(o, highlight).any() for o in held):
+        return
+    if not held:
+        raise UsageError(f"--highlight {options.highlight!r} needs threads that hold something, and here all is read from memory.")
+    threads, values = max(o.threads for o in held), max(o.values for o in held)
+    raise UsageError(
+        f"--highlight {options.highlight!r} picks nothing: the threads are T0 to T{threads - 1}, the values V0 to V{values - 1}."
+    )
 
 
 def check_size(cells: int, what: str, sub_tile: str) -> None:
@@ -91,7 +108,8 @@ def owner_panel(
         all_lines = owner_lines(operand, style.label, highlight)
         lines = tuple(oriented(np.array(line, dtype=object)).tolist() for line in all_lines)
     shared = counts > 1 if not style.grouped and counts.size <= MARK_LIMIT and (counts > 1).any() else None
-    return panel(oriented(fill), lines=lines, shared=shared, blocks=blocks)
+    lined = not (style.grouped and max(counts.shape) > LINED_LIMIT)
+    return panel(oriented(fill), lines=lines, shared=shared, blocks=blocks, lined=lined)
 
 
 def oriented_blocks(blocks: tuple[Block, ...], transpose: bool, rows: IntArray, columns: IntArray) -> tuple[Block, ...]:

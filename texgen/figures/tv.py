@@ -5,9 +5,9 @@ from __future__ import annotations
 from texgen.figures import caption as words
 from texgen.figures.model import Figure, Panel
 from texgen.figures.options import FigureOptions
-from texgen.figures.overview import detail_panel, group_style
+from texgen.figures.overview import detail_panel, group_style, with_detail
 from texgen.figures.palette import palette
-from texgen.figures.panels import check_size, owner_panel, settle
+from texgen.figures.panels import check_highlight, check_size, owner_panel, settle
 from texgen.figures.place import assemble
 from texgen.specs import TVSpec
 
@@ -15,6 +15,7 @@ from texgen.specs import TVSpec
 def draw_tv(spec: TVSpec, options: FigureOptions) -> Figure:
     """The figure of a TV layout or an explicit table. Raises TexgenError for more than a million cells."""
     operand = spec.map
+    check_highlight({"TV": operand}, options)
     if not (options.rows or options.cols):
         check_size(operand.cells, spec.name or "this TV layout", "--rows 0:64 --cols 0:64")
     style = settle([operand], options, max(operand.tile))
@@ -26,7 +27,8 @@ def draw_tv(spec: TVSpec, options: FigureOptions) -> Figure:
         owner_panel("TV", title, operand, words.AXES["TV"], style, rows=options.rows, cols=options.cols)
     ]
     if options.overview:
-        panels.append(detail_panel("TV", operand, spec, options))
+        detail = detail_panel("TV", operand, spec, options)
+        panels = [*(with_detail(p, detail) for p in panels if p is not None), detail]
     legend, legend_title = words.legend([operand], style)
     alt = (
         f"{spec.name or 'A thread-value map'} over a tile of {m} by {n} for {words.plural(operand.threads, 'thread')}. "

@@ -33,11 +33,12 @@ def context(figure: Figure) -> dict[str, Any]:
     legend_y = figure.caption_y
     first = legend_y + (LEADING * size if figure.legend or figure.legend_title else 0.0)
     head = {name: getattr(figure, name) for name in (
-        "kind", "name", "title", "alt", "aspect", "label_size", "text_size", "palette", "legend_title", "x0", "y0", "width", "height"
+        "kind", "name", "title", "alt", "aspect", "label_size", "text_size", "palette", "theme", "print_width", "legend_title", "x0", "y0", "width", "height"
     )}  # fmt: skip
     cells = max(figure.width * figure.aspect, figure.height)
     head |= {
         "cell_mm": min(CELL_MM, WIDEST_MM / cells),
+        "width_cells": figure.width * figure.aspect,
         "left": figure.x0,
         "title_y": figure.y0 + 1.35 * size,
         "legend_y": legend_y,
@@ -60,7 +61,7 @@ def panel_context(panel: Panel, figure: Figure) -> dict[str, Any]:
     down, across = (origin[0], origin[1] + 1), (origin[0] + 1, origin[1])
     wide_step = _step(size * 0.85 * (text_width(str(int(panel.columns[-1]))) + 0.5) / figure.aspect)
     return {
-        "key": panel.key, "title": panel.title, "x": panel.x, "y": panel.y, "scale": panel.scale, "text_size": size,
+        "key": panel.key, "title": panel.title, "x": panel.x, "y": panel.y, "scale": panel.scale, "text_size": size, "lined": panel.lined,
         "width": panel.width, "height": panel.height, "row_axis": panel.row_axis, "column_axis": panel.column_axis,
         "origin": origin,
         "row_step": across if panel.transposed else down,
@@ -123,7 +124,7 @@ def _blocks(panel: Panel, aspect: float, size: float) -> list[dict[str, Any]]:
     for b in panel.blocks:
         fit = min(0.6 * b.height, 0.85 * b.width * aspect / max(text_width(b.name), 0.5)) / size
         out.append({
-            "row": b.row, "column": b.column, "height": b.height, "width": b.width, "name": b.name,
+            "row": b.row, "column": b.column, "height": b.height, "width": b.width, "name": b.name, "strong": b.strong,
             "x": b.column + b.width / 2, "y": b.row + b.height / 2,
             "size": min(fit, LARGEST_BLOCK_NAME) if named and b.name else 0.0,
         })  # fmt: skip

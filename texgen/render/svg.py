@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Any
 
 from markupsafe import escape
@@ -41,11 +42,21 @@ def svg_context(figure: Figure) -> dict[str, Any]:
         "text_px": text_px, "label_px": figure.label_size * ch, "left_px": 0.3 * text_px,
         "title_px": (out["figure"]["title_y"] - figure.y0) * ch,
     }  # fmt: skip
+    out |= _size(figure, out["px_width"], out["px_height"])
     for panel in out["panels"]:
         _place_panel(panel, figure, cw, ch)
     out["lines"] = [(line, (y - figure.y0) * ch) for line, y in out["lines"]]
     out |= _legend(figure, out, text_px, ch)
     return out
+
+
+def _size(figure: Figure, width: float, height: float) -> dict[str, str]:
+    """The SVG's own width and height: pixels, or the print width where that is an absolute length."""
+    match = re.fullmatch(r"([\d.]+)\s*(mm|cm|in|pt|bp)", figure.print_width)
+    if not match:
+        return {"svg_width": number(width), "svg_height": number(height)}
+    unit = "pt" if match[2] == "bp" else match[2]
+    return {"svg_width": f"{match[1]}{unit}", "svg_height": f"{number(float(match[1]) * height / width)}{unit}"}
 
 
 def _place_panel(panel: dict[str, Any], figure: Figure, cw: float, ch: float) -> None:

@@ -152,11 +152,11 @@ def _nearest(name: str) -> list[str]:
 
 
 def search(pattern: str = "") -> list[Entry]:
-    """The entries whose name holds ``pattern``, or matches it as a glob (``SM80_*_F64*``), in the file's order."""
+    """The entries whose name or PTX instruction holds ``pattern``, or matches it as a glob (``SM80_*_F64*``), in the file's order."""
     wanted = pattern.strip().lower()
     if any(c in wanted for c in "*?["):
         return [e for k, e in _names().items() if fnmatch.fnmatchcase(k.lower(), wanted)]
-    return [e for k, e in _names().items() if wanted in k.lower()]
+    return [e for k, e in _names().items() if wanted in k.lower() or wanted in str(e.line.get("ptx", "")).lower()]
 
 
 def families(pattern: str = "") -> list[tuple[str, list[Entry]]]:
