@@ -14,7 +14,7 @@ from texgen.cli import FIGURE_OPTIONS, READ_OPTIONS  # noqa: E402
 from texgen.errors import TexgenError, UsageError  # noqa: E402
 from texgen.sphinxext.body import program  # noqa: E402
 from texgen.sphinxext.nodes import links, picture  # noqa: E402
-from texgen.sphinxext.options import OPTIONS, split  # noqa: E402
+from texgen.sphinxext.options import specification, split  # noqa: E402
 
 COPY = "SM75_U32x4_LDSM_N"
 
@@ -89,8 +89,8 @@ def test_every_option_of_the_command_line_is_one_here():
         for parameter in command.__click_params__:
             names |= {o.removeprefix("--") for o in (*parameter.opts, *parameter.secondary_opts)}
     assert len(names) > 20
-    assert names <= set(OPTIONS)
-    assert {"caption", "name", "alt", "width", "align", "class"} <= set(OPTIONS)
+    assert names <= set(specification())
+    assert {"caption", "name", "alt", "width", "align", "class"} <= set(specification())
 
 
 def test_options_become_keywords():

@@ -10,13 +10,14 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from texgen.errors import TexgenError, UsageError
-from texgen.specs import Spec
 from texgen.sphinxext.body import program
+from texgen.sphinxext.entries import Entry, ExecutionOff, MissingDsl, Request, Use
 from texgen.sphinxext.nodes import links, picture
-from texgen.sphinxext.options import OPTIONS, spelt_here, split
-from texgen.sphinxext.studio import Entry, ExecutionOff, MissingDsl, Request, Use, dsl_version, each
+from texgen.sphinxext.options import LazySpecification, spelt_here, split
+from texgen.sphinxext.studio import dsl_version, each
 
 if TYPE_CHECKING:
+    from texgen.specs import Spec
     from texgen.sphinxext.domain import TexgenDomain
 
 logger = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ class FigureDirective(SphinxDirective):
     has_content = True
     optional_arguments = 1
     final_argument_whitespace = True
-    option_spec = cast("Any", OPTIONS)
+    option_spec = cast("Any", LazySpecification())
     kinds: ClassVar[tuple[str, ...]] = ()
 
     @property

@@ -15,7 +15,8 @@ from sphinx.util.nodes import make_refnode
 
 from texgen.errors import TexgenError
 from texgen.sphinxext.directives import CopyDirective, LayoutDirective, MmaDirective
-from texgen.sphinxext.studio import Studio, Use
+from texgen.sphinxext.entries import Use
+from texgen.sphinxext.studio import Studio
 
 if TYPE_CHECKING:
     from docutils.nodes import Element

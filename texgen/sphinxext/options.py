@@ -5,19 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import Field, fields
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from docutils.parsers.rst import directives
 
 from texgen.errors import UsageError
-from texgen.figures import FigureOptions
-from texgen.sources import ReadOptions
+
+if TYPE_CHECKING:
+    from texgen.figures import FigureOptions
 
 Converter = Callable[[str], Any]
 """Docutils gives None for an option without a value; each of these takes that too."""
 ALIGN = ("left", "center", "right")
-_OF_READING = {f.name: f for f in fields(ReadOptions) if f.name != "name"}
-_OF_FIGURE = {f.name: f for f in fields(FigureOptions)}
+
+
+@cache
+def _fields() -> tuple[dict[str, Field[Any]], dict[str, Field[Any]]]:
+    """The options of reading and those of the figure, by name."""
+    from texgen.figures import FigureOptions
+    from texgen.sources import ReadOptions
+
+    return {f.name: f for f in fields(ReadOptions) if f.name != "name"}, {f.name: f for f in fields(FigureOptions)}
 
 
 def _text(argument: str) -> str:
@@ -41,9 +50,12 @@ def _seconds(argument: str) -> float:
     return float(argument or "")
 
 
-def _specification() -> dict[str, Converter]:
+@cache
+def specification() -> dict[str, Converter]:
+    """Option names with their converters; ``no-caption`` leaves the lines of facts out of the picture itself."""
     out: dict[str, Converter] = {}
-    for name, field in {**_OF_READING, **_OF_FIGURE}.items():
+    reading, figure = _fields()
+    for name, field in {**reading, **figure}.items():
         if str(field.type) != "bool" or field.default is False:
             out[name.replace("_", "-")] = _converter(field)
         if str(field.type).startswith("bool") and field.default is not False:
@@ -54,13 +66,16 @@ def _specification() -> dict[str, Converter]:
     }  # fmt: skip
 
 
-OPTIONS = _specification()
-"""Option names with their converters; ``no-caption`` leaves the lines of facts out of the picture itself."""
+class LazySpecification:
+    """``option_spec`` of a directive, made when the first one is read."""
+
+    def __get__(self, instance: object, owner: type | None = None) -> dict[str, Converter]:
+        return specification()
 
 
 def spelt_here(message: str) -> str:
     """A message with options as a directive writes them: ``:rows:`` for ``--rows``."""
-    return re.sub(r"--([a-z][a-z-]*)", lambda m: f":{m[1]}:" if m[1] in OPTIONS else m[0], message)
+    return re.sub(r"--([a-z][a-z-]*)", lambda m: f":{m[1]}:" if m[1] in specification() else m[0], message)
 
 
 def split(given: dict[str, Any], defaults: dict[str, Any]) -> tuple[dict[str, Any], FigureOptions]:
@@ -68,7 +83,10 @@ def split(given: dict[str, Any], defaults: dict[str, Any]) -> tuple[dict[str, An
 
     Raises UsageError for a value that is not understood or a default with an unknown name.
     """
-    known = {**_OF_READING, **_OF_FIGURE}
+    from texgen.figures import FigureOptions
+
+    of_reading, of_figure = _fields()
+    known = {**of_reading, **of_figure}
     if unknown := sorted(set(defaults) - set(known)):
         raise UsageError(f"texgen_options has {unknown[0]!r}, which is no option: there are {', '.join(sorted(known))}.")
     chosen = dict(defaults)
@@ -77,5 +95,5 @@ def split(given: dict[str, Any], defaults: dict[str, Any]) -> tuple[dict[str, An
         if name not in known or (name == "caption" and not is_off):
             continue
         chosen[name] = (not is_off) if str(known[name].type).startswith("bool") else value
-    look = FigureOptions.of(**{k: v for k, v in chosen.items() if k in _OF_FIGURE})
-    return {k: v for k, v in chosen.items() if k in _OF_READING}, look
+    look = FigureOptions.of(**{k: v for k, v in chosen.items() if k in of_figure})
+    return {k: v for k, v in chosen.items() if k in of_reading}, look

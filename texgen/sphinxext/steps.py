@@ -13,7 +13,8 @@ from sphinx.util.display import status_iterator
 from texgen.errors import TexgenError
 from texgen.render.environment import fill
 from texgen.render.files import write
-from texgen.sphinxext.studio import Studio, Use, dsl_version, page_digest
+from texgen.sphinxext.entries import Use
+from texgen.sphinxext.studio import Studio, dsl_version, page_digest
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx

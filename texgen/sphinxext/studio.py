@@ -17,25 +17,25 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from sphinx.util import logging
 
-from texgen.api import Drawing, file_part
 from texgen.errors import TexgenError
-from texgen.figures import FigureOptions
 from texgen.render.environment import environments, fill, home
 from texgen.render.files import write
-from texgen.specs import Spec
-from texgen.sphinxext.imports import local_files, module_file
+from texgen.sphinxext.entries import Entry, ExecutionOff, MissingDsl, Request, Use
+from texgen.sphinxext.imports import local_files
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
+
+    from texgen.api import Drawing
+    from texgen.figures import FigureOptions
+    from texgen.specs import Spec
 
 FOLDER = "_texgen"
 """Where the files lie in the output."""
@@ -46,73 +46,6 @@ logger = logging.getLogger(__name__)
 
 
 STEM = re.compile(r"(.+-[0-9a-f]{16})\.")
-
-
-class MissingDsl(TexgenError):
-    """A figure needs the CuTe DSL, which is not installed."""
-
-
-class ExecutionOff(TexgenError):
-    """A page wants to run Python and ``texgen_execute`` does not allow it."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A drawn figure: the stem of its files, and what is known of it without drawing it again."""
-
-    stem: str
-    alt: str
-    warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Use:
-    """A figure in a page. ``dsl`` is the version of the DSL that it was read with, empty where none was needed; ``spec``
-    the name of the file that keeps what was read."""
-
-    entry: Entry
-    location: str
-    dsl: str = ""
-    spec: str = ""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a directive asks for. ``target`` has absolute file names; ``program`` is the Python of its body, if any."""
-
-    target: str
-    options: Mapping[str, Any]
-    folder: Path
-    program: str = ""
-    shown: str = ""
-
-    @property
-    def callable(self) -> tuple[str, str] | None:
-        """(file or module, name) of a target to be called."""
-        from texgen.sources import CALLABLE
-
-        found = CALLABLE.fullmatch(self.target)
-        return (found["place"], found["name"]) if found else None
-
-    @property
-    def runs(self) -> bool:
-        """True if Python of the page's author is run."""
-        return bool(self.program) or self.callable is not None
-
-    @property
-    def needs_dsl(self) -> bool:
-        """True if the DSL is asked."""
-        return self.runs or bool(self.options.get("live"))
-
-    def files(self) -> list[Path]:
-        """The files that the target names, and what they import."""
-        if self.target.endswith(".json"):
-            return [Path(self.target)]
-        if self.callable is None:
-            return []
-        place = self.callable[0]
-        start = Path(place) if place.endswith(".py") else module_file(place)
-        return local_files(start) if start is not None else []
 
 
 class Studio:
@@ -128,6 +61,8 @@ class Studio:
         self.digest = digest(self.templates)
         self.forms = _forms(app)
         self.drawn = 0
+        self.specs: dict[str, Any] = {}
+        """Specs of names and texts, which pages often repeat."""
         self.failed: dict[str, TexgenError] = {}
         """Forms that could not be made, by stem."""
         self.named: set[str] = set()
@@ -144,7 +79,10 @@ class Studio:
         if request.runs and not self.config.texgen_execute:
             raise ExecutionOff("This figure runs Python, and that is off here: set texgen_execute = True in conf.py to allow it.")
         if not request.needs_dsl:
-            return self._run(request)
+            key = f"{request.target} {sorted(request.options.items(), key=str)}"
+            if key not in self.specs or request.files():
+                self.specs[key] = self._run(request)
+            return self.specs[key]
         path = self.cache / f"{self.spec_name(request)}.spec"
         with contextlib.suppress(OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError):
             return pickle.loads(path.read_bytes())
@@ -202,6 +140,8 @@ class Studio:
 
     def draw(self, spec: Spec, options: FigureOptions) -> Entry:
         """The figure in the forms that this build needs, drawn only if it is not there yet. Raises TexgenError."""
+        from texgen.api import Drawing, file_part
+
         key = _sha(f"{_spec_digest(spec)}{options!r}{self.digest}".encode())[:HASH]
         title = NAME.sub("_", file_part(spec.name or spec.kind)).strip("_.")[:60] or spec.kind
         stem = f"{title}-{key}"
@@ -236,6 +176,8 @@ class Studio:
 
     def again(self, stem: str) -> Drawing:
         """The drawing of a stem, from what the cache has of it."""
+        from texgen.api import Drawing
+
         _, spec, options = pickle.loads((self.cache / f"{stem}.entry").read_bytes())
         return Drawing(spec, options, self.templates)
 
@@ -407,6 +349,8 @@ def _spec_digest(spec: Any) -> str:
 
 
 def _feed(update: Callable[[bytes], None], value: Any) -> None:
+    import numpy as np
+
     if isinstance(value, np.ndarray):
         update(f"{value.dtype.str}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
