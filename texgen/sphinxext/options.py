@@ -56,7 +56,7 @@ def specification() -> dict[str, Converter]:
     out: dict[str, Converter] = {}
     reading, figure = _fields()
     for name, field in {**reading, **figure}.items():
-        if str(field.type) != "bool" or field.default is False:
+        if name != "caption":
             out[name.replace("_", "-")] = _converter(field)
         if str(field.type).startswith("bool") and field.default is not False:
             out[f"no-{name.replace('_', '-')}"] = directives.flag
