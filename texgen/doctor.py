@@ -197,7 +197,7 @@ def explain_import(error: BaseException, found: Installed | None = None) -> str:
     found = installed() if found is None else found
     if missing := explain_missing(found, platform.system()):
         text, command = missing
-        return f"{text[0].upper()}{text[1:]}: {command}."
+        return f"{text if text.startswith(OLD) else text[0].upper() + text[1:]}: {command}."
     lines = [x.strip() for x in str(error).splitlines() if x.strip()]
     said = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
     if found.cutlass and not _inside(found):
