@@ -96,7 +96,8 @@ class Figure:
     title: str
     panels: tuple[Panel, ...]
     palette: tuple[str, ...]
-    legend: tuple[LegendItem, ...] = ()
+    legend: tuple[tuple[LegendItem, ...], ...] = ()
+    """Rows of swatches; ``legend_title`` stands before the first."""
     legend_title: str = ""
     lines: tuple[Line, ...] = ()
     alt: str = ""

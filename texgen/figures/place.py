@@ -15,6 +15,9 @@ WIDEST_CELL = 1.55
 NARROWEST_LABEL = 0.2
 TEXT_SIZE = 0.42
 LEADING = 1.45
+SWATCH = 2.2
+"""What a swatch and its gaps cost in a row of the legend, in ems."""
+NARROWEST_LEGEND = 20.0
 
 
 def cell_shape(panels: Sequence[Panel]) -> tuple[float, float]:
@@ -87,30 +90,50 @@ def assemble(
     if corner:  # the empty place above A and left of B
         wide, high = (panels[0].x - 1.5 * size / aspect) * aspect / size, panels[0].height / size
     wrapped = [piece for line in lines for piece in wrap(line, wide or room)]
-    legend_em = legend_width(legend, legend_title)
-    rows = len(wrapped) + bool(legend or legend_title)
+    legend_rows = legend_in_rows(legend, legend_title, max((right + left) * aspect / size, NARROWEST_LEGEND))
+    legend_em = legend_width(legend_rows, legend_title)
+    rows = len(wrapped) + len(legend_rows)
     corner = (
         corner and rows * LEADING <= high and max([legend_em, *(text_width(x.text, x.code) for x in wrapped)]) <= wide
     )
     if not corner:
         wrapped = [piece for line in lines for piece in wrap(line, room)]
-        rows = len(wrapped) + bool(legend or legend_title)
+        rows = len(wrapped) + len(legend_rows)
     below = 0.0 if corner else max([legend_em, *(text_width(x.text, x.code) for x in wrapped)])
     above = [title_width(title) * 1.25, *(title_width(p.title) + p.x * aspect / size for p in panels)]
     width = max(right + left, below * size / aspect, max(above) * size / aspect + left) + 0.4 / aspect
     y0 = -(top + (2.0 * size if title else 0.2))
     height = bottom - y0 + (0.3 if corner else (rows * LEADING + 0.9) * size + 0.1)
     return Figure(
-        kind=kind, name=name, title=title, panels=tuple(panels), palette=palette, legend=tuple(legend),
+        kind=kind, name=name, title=title, panels=tuple(panels), palette=palette, legend=legend_rows,
         legend_title=legend_title, lines=tuple(wrapped), alt=alt, aspect=aspect, label_size=label, text_size=size,
         x0=round(-left, 3), y0=round(y0, 3), width=round(width, 3), height=round(height, 3),
         caption_y=round(0.9 * size if corner else bottom + 1.35 * size, 3), warnings=tuple(warnings),
     )  # fmt: skip
 
 
-def legend_width(legend: Sequence[LegendItem], title: str) -> float:
-    """The width of the legend's row in ems; a swatch and its gap cost two."""
-    return sum(2.2 + text_width(item.text) for item in legend) + text_width(title) + (1.0 if title else 0.0)
+def legend_in_rows(legend: Sequence[LegendItem], title: str, room: float) -> tuple[tuple[LegendItem, ...], ...]:
+    """The legend's swatches in rows of at most ``room`` ems; the title opens the first row."""
+    rows: list[list[LegendItem]] = []
+    used = room + 1.0 if not title else text_width(title) + 1.0
+    if title:
+        rows.append([])
+    for item in legend:
+        width = SWATCH + text_width(item.text)
+        if used + width > room and (not rows or rows[-1]):
+            rows.append([])
+            used = 0.0
+        rows[-1].append(item)
+        used += width
+    return tuple(tuple(row) for row in rows)
+
+
+def legend_width(rows: Sequence[Sequence[LegendItem]], title: str) -> float:
+    """The width of the widest row in ems."""
+    widths = [sum(SWATCH + text_width(item.text) for item in row) for row in rows]
+    if widths and title:
+        widths[0] += text_width(title) + 1.0
+    return max(widths, default=0.0)
 
 
 def wrap(line: Line, room: float) -> list[Line]:

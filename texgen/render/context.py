@@ -31,7 +31,7 @@ def context(figure: Figure) -> dict[str, Any]:
 
     size = figure.text_size
     legend_y = figure.caption_y
-    first = legend_y + (LEADING * size if figure.legend or figure.legend_title else 0.0)
+    first = legend_y + LEADING * size * len(figure.legend)
     head = {name: getattr(figure, name) for name in (
         "kind", "name", "title", "alt", "aspect", "label_size", "text_size", "palette", "theme", "print_width", "legend_title", "x0", "y0", "width", "height"
     )}  # fmt: skip
@@ -47,7 +47,10 @@ def context(figure: Figure) -> dict[str, Any]:
     return {
         "figure": head,
         "panels": [panel_context(p, figure) for p in figure.panels],
-        "legend": [{"fill": item.fill, "text": item.text} for item in figure.legend],
+        "legend": [
+            (legend_y + i * LEADING * size, [{"fill": item.fill, "text": item.text} for item in row])
+            for i, row in enumerate(figure.legend)
+        ],
         "lines": [(line, first + i * LEADING * size) for i, line in enumerate(figure.lines)],
         "version": __version__,
     }

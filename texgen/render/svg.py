@@ -113,16 +113,17 @@ def _color(name: str, palette: tuple[str, ...]) -> str:
 
 def _legend(figure: Figure, out: dict[str, Any], text_px: float, ch: float) -> dict[str, Any]:
     """Swatches one after another; text widths are estimates, since an SVG cannot measure."""
-    base = (out["figure"]["legend_y"] - figure.y0) * ch
     start, side = 0.3 * text_px, 0.85 * text_px
-    x = start + (text_width(figure.legend_title) + 1.0 if figure.legend_title else 0.0) * text_px
     items = []
-    for item in figure.legend:
-        corner = base - 0.78 * text_px + side
-        mark = f"M{number(x + side)} {number(corner)}h{number(-side / 2)}l{number(side / 2)} {number(-side / 2)}z"
-        items.append({
-            "fill": item.fill, "text": item.text, "x": x, "y": base - 0.78 * text_px, "side": side, "mark": mark,
-            "color": None if item.fill is None else fill_color(item.fill, figure.palette), "text_x": x + side + 0.25 * text_px,
-        })  # fmt: skip
-        x += side + (1.0 + text_width(item.text)) * text_px
+    for i, (y, row) in enumerate(out["legend"]):
+        base = (y - figure.y0) * ch
+        top = base - 0.78 * text_px
+        x = start + (text_width(figure.legend_title) + 1.0 if figure.legend_title and i == 0 else 0.0) * text_px
+        for item in row:
+            mark = f"M{number(x + side)} {number(top + side)}h{number(-side / 2)}l{number(side / 2)} {number(-side / 2)}z"
+            color = None if item["fill"] is None else fill_color(item["fill"], figure.palette)
+            place = {"x": x, "y": top, "side": side, "base": base, "text_x": x + side + 0.25 * text_px}
+            items.append(item | place | {"mark": mark, "color": color})
+            x += side + (1.0 + text_width(item["text"])) * text_px
+    base = (figure.caption_y - figure.y0) * ch
     return {"legend": items, "legend_base": base, "legend_start": start}
