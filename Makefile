@@ -1,11 +1,16 @@
-# make figures: the eight reference figures into build/figures; make test: the tests. Both make .venv first.
+# make site: the documentation with its catalogue of atoms; make figures: the eight reference figures into build/figures;
+# make test: the tests. Each makes .venv first; none needs TeX or a GPU.
 PYTHON ?= python3
 VENV   ?= .venv
 RUN    := $(VENV)/bin
 PIP    := $(RUN)/python -m pip --disable-pip-version-check install -q
 PYTEST_ARGS ?=
 
-.PHONY: figures test lint bench wheel clean
+.PHONY: site figures test lint bench wheel clean
+
+site: $(VENV)/.documented
+	$(RUN)/python -m sphinx -q -W -n --keep-going -j auto -b html -d build/doctrees docs build/site
+	@echo "The pages are in build/site: open file://$(CURDIR)/build/site/index.html"
 
 figures: $(VENV)/.installed
 	$(RUN)/python docs/reference_figures.py build/figures
@@ -31,6 +36,10 @@ $(VENV)/bin/python:
 $(VENV)/.installed: $(VENV)/bin/python pyproject.toml
 	$(PIP) -e .
 	touch $@
+
+$(VENV)/.documented: $(VENV)/bin/python pyproject.toml
+	$(PIP) -e ".[docs]"
+	touch $@ $(VENV)/.installed
 
 $(VENV)/.tested: $(VENV)/bin/python pyproject.toml
 	$(PIP) -e ".[test]"

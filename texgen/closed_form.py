@@ -33,10 +33,16 @@ class Term:
 
 
 def closed_form(layout: Layout, operand: TVMap) -> tuple[str, str] | None:
-    """(row, column) of (thread T, value V), such as ``("T//4 + 8*(V//2)", "2*(T%4) + V%2")``.
+    """(row, column) of (thread T, value V), such as ``("T//4 + 8*(V//2)", "2*(T%4) + V%2")``; None as for ``rule``."""
+    found = rule(layout, operand)
+    return None if found is None else (_sum(found[0]), _sum(found[1]))
 
-    None where the layout is no such sum in this tile (a row that carries into the next column); the expressions are
-    checked against the whole table before they are given.
+
+def rule(layout: Layout, operand: TVMap) -> tuple[list[Term], list[Term]] | None:
+    """The terms whose sums are row and column of (thread T, value V).
+
+    None where the layout is no such sum in this tile (a row that carries into the next column); the terms are checked
+    against the whole table before they are given.
     """
     rows = operand.tile[0]
     if layout.rank != 2 or layout.is_coordinate:
@@ -56,7 +62,7 @@ def closed_form(layout: Layout, operand: TVMap) -> tuple[str, str] | None:
             total += term.coefficient * (digit % term.modulus if term.modulus else digit)
         if not np.array_equal(total, truth):
             return None
-    return _sum(down), _sum(across)
+    return down, across
 
 
 def _digits(layout: Layout, x: str) -> list[tuple[str, int, int, int]]:

@@ -1,0 +1,241 @@
+"""Writes the catalogue's pages from the data file of atoms, and knows the two directives that they need.
+
+Pages are ``docs/catalogue/**.rst``, from ``templates/site_*.rst.j2``; a page whose text has not changed is not touched.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+from checked import ABOUT, KINDS, checks, checks_of
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.nodes import make_refnode
+
+from texgen.figures.caption import AXES
+from texgen.figures.panels import in_memory, memory_note
+from texgen.pages import ROWS_OF_MEMORY, SECTIONS, Family, Page, pages, spread
+from texgen.render.environment import home
+from texgen.render.files import write
+from texgen.sources import catalog
+from texgen.sphinxext.domain import TexgenDomain, anchor_of
+from texgen.words import in_words
+
+if TYPE_CHECKING:
+    from docutils.nodes import Element
+    from sphinx.addnodes import pending_xref
+    from sphinx.application import Sphinx
+    from sphinx.environment import BuildEnvironment
+
+FOLDER = "catalogue"
+FEW = (
+    "warp/mma-sm-80-f16-into-f32", "warpgroup/wgmma-sm-90a-f16-into-f32", "copy/ldmatrix-8x8-16-bit-sm-75",
+)  # fmt: skip
+"""What PDF, EPUB and plain text have of the catalogue."""
+TITLES = {"arch": "Architecture", "A": "A", "B": "B", "C": "C", "S": "Source", "D": "Destination"}
+
+
+@cache
+def environment() -> jinja2.Environment:
+    """Templates that write reStructuredText: nothing is escaped."""
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(home()), undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )  # fmt: skip
+    made.filters |= {"under": lambda title, mark: f"{title}\n{mark * len(title)}", "number": lambda n: f"{n:,}"}
+    return made
+
+
+def text_of(template: str, **names: Any) -> str:
+    """The text of a template of the site."""
+    return environment().get_template(template).render(names)
+
+
+@cache
+def all_pages() -> tuple[Page, ...]:
+    return tuple(pages())
+
+
+def generate(app: Sphinx) -> None:
+    """builder-inited: write the pages, remove those that are none any more, and keep most out of a PDF."""
+    folder = Path(app.srcdir) / FOLDER
+    made = {f"{page.docname}.rst": page_text(page) for page in all_pages()}
+    for section in SECTIONS:
+        made[f"{section.folder}/index.rst"] = text_of("site_section.rst.j2", section=section, pages=_of(section.folder))
+    made["index.rst"] = text_of("site_catalogue.rst.j2", sections=SECTIONS, **counts())
+    made["checks.rst"] = text_of("site_checks.rst.j2", rows=check_rows(), kinds=KINDS, about=ABOUT, **counts())
+    for name, text in made.items():
+        path = folder / name
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            write(path, text)
+    for path in folder.rglob("*.rst"):
+        if path.relative_to(folder).as_posix() not in made:
+            path.unlink()
+    if app.builder.format != "html" or app.builder.name == "epub":
+        kept = {f"{FOLDER}/{name}" for name in FEW}
+        app.config.exclude_patterns = [
+            *app.config.exclude_patterns,
+            *(f"{FOLDER}/{p.docname}.rst" for p in all_pages() if f"{FOLDER}/{p.docname}" not in kept),
+        ]
+
+
+def _of(folder: str) -> list[Page]:
+    return [p for p in all_pages() if p.section.folder == folder]
+
+
+def counts() -> dict[str, Any]:
+    """Numbers that pages name."""
+    entries = [e for p in all_pages() for e in p.entries]
+    origins = sorted({e.origin for e in entries})
+    return {
+        "atoms": len(entries), "families": sum(len(p.families) for p in all_pages()), "page_count": len(all_pages()),
+        "corrected": sum(bool(e.corrected) for e in entries), "origins": origins,
+        "dsl": next(o for o in origins if o.startswith("nvidia")), "library": next(o for o in origins if o.startswith("tensor")),
+    }  # fmt: skip
+
+
+def check_rows() -> list[tuple[str, list[int]]]:
+    """(section, [atoms, from the DSL, from tensor-layouts, corrected, a number a kind of check]), and their sum."""
+    rows = []
+    for section in SECTIONS:
+        entries = [e for p in _of(section.folder) for e in p.entries]
+        dsl = sum(e.build is not None for e in entries)
+        passed = [checks_of(e) for e in entries]
+        numbers = [len(entries), dsl, len(entries) - dsl, sum(bool(e.corrected) for e in entries)]
+        rows.append((section.title, numbers + [sum(kind in p for p in passed) for kind in KINDS]))
+    rows.append(("All", [sum(column) for column in zip(*(numbers for _, numbers in rows), strict=True)]))
+    return rows
+
+
+def page_text(page: Page) -> str:
+    """One page of the catalogue."""
+    spec, drawn = page.spec, page.drawn
+    passed = checks(page)
+    return text_of(
+        "site_page.rst.j2", page=page, drawn=drawn, threads=spec.threads, rows=ROWS_OF_MEMORY, spread=spread, words=words(page),
+        held=facts(page), ptx=_unique(f.ptx for f in page.families if f.ptx), about=ABOUT,
+        checks=[(kind, len(names), names) for kind, names in passed.items()],
+        corrected=_unique(e.corrected for e in page.entries if e.corrected), notes=_unique(n for e in page.entries for n in e.notes),
+        ops=_unique(str(f.line["build"]["op"]) for f in page.families if f.line.get("build")),
+        aka=_unique(a for f in page.families for a in f.line.get("aka", ())), cpp=page.section.folder not in ("amd", "intel"),
+    )  # fmt: skip
+
+
+def facts(page: Page) -> list[tuple[str, str]]:
+    """(operand with its axes, what threads hold of it) of the atom that is drawn."""
+    out = []
+    for name, operand in page.spec.operands().items():
+        axes = AXES[name]
+        said = memory_note(operand) if in_memory(operand) else in_words(operand, axes)
+        said = said[:1].upper() + said[1:].rstrip(".") + "." if said else "No closed form: see the layout."
+        out.append((f"{TITLES[name]} ({axes[0]}, {axes[1]})", said))
+    return out
+
+
+def words(page: Page) -> list[tuple[list[Family], str, list[tuple[str, str, str]]]]:
+    """The rules of a page's layouts: (families, an atom of theirs, [(operand, layout with N, in words), …])."""
+    groups: dict[tuple[Any, ...], list[Family]] = {}
+    for family in page.families:
+        groups.setdefault((family.layouts, tuple(family.line.get("mem", ()))), []).append(family)
+    out = []
+    for families in groups.values():
+        entry = families[0].entries[min(1, len(families[0].entries) - 1)]
+        operands = catalog.read(entry.name).operands()
+        rows = []
+        for letter, layout in families[0].layouts:
+            operand = operands[letter]
+            said = memory_note(operand) if in_memory(operand) else in_words(operand, AXES[letter])
+            rows.append((letter, layout, said or "—"))
+        out.append((families, entry.name if families[0].ns else "", rows))
+    return out
+
+
+def _unique(items: Any) -> list[Any]:
+    return list(dict.fromkeys(items))
+
+
+class AtomNames(SphinxDirective):
+    """``.. atom-names:: FOLDER/SLUG``: every name of a page, each where links to it lead."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        page = next(p for p in all_pages() if p.docname == self.arguments[0])
+        domain = self.env.get_domain("texgen")
+        assert isinstance(domain, TexgenDomain)
+        out: list[nodes.Node] = []
+        for family in page.families:
+            if len(family.entries) > 1:
+                out.append(nodes.rubric("", family.name, classes=["atom-family"]))
+            line = nodes.paragraph("", "", classes=["atom-names"])
+            for i, entry in enumerate(family.entries):
+                domain.note_atom(entry.name, anchor_of(entry.name))
+                line += nodes.Text(" " if i else "")
+                line += nodes.literal(entry.name, entry.name, ids=[anchor_of(entry.name)], classes=["atom"])
+            out.append(line)
+        return out
+
+
+class CatalogueIndex(SphinxDirective):
+    """``.. catalogue-index::``: a table of all pages. A script of the site filters its rows by their classes."""
+
+    COLUMNS = (("Instruction", 34), ("Architecture", 12), ("A · B → C", 22), ("M×N×K", 24), ("Atoms", 8))
+
+    def run(self) -> list[nodes.Node]:
+        table = nodes.table("", classes=["catalogue-index"])
+        group = nodes.tgroup("", cols=len(self.COLUMNS))
+        table += group
+        for _, width in self.COLUMNS:
+            group += nodes.colspec("", colwidth=width)
+        group += nodes.thead("", nodes.row("", *(_cell(nodes.Text(title)) for title, _ in self.COLUMNS)))
+        body = nodes.tbody("")
+        group += body
+        for page in all_pages():
+            body += self._row(page)
+        return [table]
+
+    def _row(self, page: Page) -> nodes.row:
+        link: nodes.Node = nodes.Text(page.title)
+        docname = f"{FOLDER}/{page.docname}"
+        if docname in self.env.found_docs:
+            link = make_refnode(self.env.app.builder, self.env.docname, docname, "", [nodes.inline("", page.title)], None)
+        triples = [f"{a} · {b} → {c}" for a, b, c in page.type_triples]
+        if len(triples) > 4:
+            triples = [*triples[:3], f"and {len(triples) - 3} more"]
+        shapes = [shape + (f", N = {spread(ns)}" if ns else "") for shape, ns in page.shapes]
+        row = nodes.row(
+            "", _cell(link), _cell(nodes.Text(", ".join(page.archs))), _cell(*_lines(triples or ["any"])), _cell(*_lines(shapes or ["—"])),
+            _cell(nodes.Text(f"{len(page.entries):,}")),
+        )  # fmt: skip
+        row["classes"] += [f"arch:{a}" for a in page.archs] + [f"type:{t}" for t in page.types]
+        row["classes"] += [f"shape:{shape.replace('×', 'x')}:{'-'.join(map(str, ns))}" for shape, ns in page.shapes]
+        return row
+
+
+def _cell(*inside: nodes.Node) -> nodes.entry:
+    return nodes.entry("", nodes.paragraph("", "", *inside))
+
+
+def _lines(texts: list[str]) -> list[nodes.Node]:
+    """Texts one under another; a writer without lines inside a paragraph shows them by blanks."""
+    out: list[nodes.Node] = []
+    for i, text in enumerate(texts):
+        out.append(nodes.inline("", text + ("" if i == len(texts) - 1 else "; "), classes=["line"]))
+    return out
+
+
+def missing_atom(app: Sphinx, env: BuildEnvironment, node: pending_xref, contnode: Element) -> Element | None:
+    """missing-reference: in a PDF an atom whose page is left out stands there without a link."""
+    known = node.get("refdomain") == "texgen" and (app.builder.format != "html" or app.builder.name == "epub")
+    return contnode if known else None
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("builder-inited", generate)
+    app.connect("missing-reference", missing_atom)
+    app.add_directive("atom-names", AtomNames)
+    app.add_directive("catalogue-index", CatalogueIndex)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
