@@ -28,6 +28,12 @@ def owners(operand, row, column):
     return [[o.thread, o.value] for o in operand.owners(row, column)]
 
 
+def legend_texts(drawing) -> list[str]:
+    """The legend's texts, whether its items stand in one row or in several."""
+    rows = [item if isinstance(item, tuple) else (item,) for item in drawing.figure.legend]
+    return [item.text for row in rows for item in row]
+
+
 def both(drawing):
     return [from_tikz(drawing.tikz()), from_svg(drawing.svg(), drawing.figure.aspect)]
 
@@ -46,7 +52,7 @@ def test_V01_every_owner_of_a_shared_cell():
             named = {word for label in panels[name].labels.values() for word in label[0].split()}
             assert named == {f"T{t}" for t in range(128)}
     assert caption(drawing).count("each cell in 2 threads") == 2
-    assert "held by several threads" in [item.text for item in drawing.figure.legend]
+    assert "held by several threads" in legend_texts(drawing)
 
 
 @pytest.mark.pdflatex
