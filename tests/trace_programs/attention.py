@@ -3,13 +3,12 @@
 import math
 import sys
 
-import numpy as np
-
 import cutlass
 import cutlass.cute as cute
 import cutlass.utils as utils
+import numpy as np
 from cutlass.cute.nvgpu import cpasync, warp
-from cutlass.cute.runtime import from_dlpack
+from cutlass.cute.runtime import from_dlpack, make_fake_compact_tensor
 
 
 class Attention:
@@ -141,16 +140,20 @@ class Attention:
         cute.copy(gmem_tiled_copy_O, tOrO, tOgO)
 
 
-def run(length=256, head_dim=64, compile_only=False):
+def compile_fakes(length=256, head_dim=64):
+    fake = make_fake_compact_tensor(cutlass.Float16, (length, head_dim), stride_order=(1, 0), assumed_align=16)
+    return cute.compile(Attention(head_dim), fake, fake, fake, fake, 0.125)
+
+
+def run(length=256, head_dim=64):
     q, k, v = (np.random.default_rng(i).standard_normal((length, head_dim)).astype(np.float16) for i in range(3))
     o = np.zeros_like(q)
     tensors = [from_dlpack(x, assumed_align=16) for x in (q, k, v, o)]
     scale = math.log2(math.e) / math.sqrt(head_dim)
     compiled = cute.compile(Attention(head_dim), *tensors, scale)
-    if not compile_only:
-        compiled(*tensors, scale)
+    compiled(*tensors, scale)
     return o
 
 
 if __name__ == "__main__":
-    run(compile_only="--compile-only" in sys.argv)
+    compile_fakes() if "--fake" in sys.argv else run()

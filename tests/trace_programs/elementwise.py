@@ -1,9 +1,7 @@
 """c = a + b over tiles: free functions, NumPy arrays, a direct call."""
 
-import numpy as np
-
-import cutlass
 import cutlass.cute as cute
+import numpy as np
 from cutlass.cute.runtime import from_dlpack
 
 

@@ -3,11 +3,10 @@
 import argparse
 
 import cuda.bindings.driver as cuda
-import torch
-
 import cutlass
 import cutlass.cute as cute
 import cutlass.utils as utils
+import torch
 from cutlass.cute.runtime import from_dlpack
 
 

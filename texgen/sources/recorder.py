@@ -103,6 +103,8 @@ class Recorded:
     details: dict[str, Any] = field(default_factory=dict)
     function_line: int = 0
     order: int = 0
+    alias: str = ""
+    """What the caller of the helper that builds and returns it calls it."""
     _read: Callable[[], Spec] | None = field(default=None, repr=False)
     _spec: Spec | None = field(default=None, repr=False)
     _error: str | None = field(default=None, repr=False)
@@ -168,6 +170,7 @@ class Recording:
         self._events: dict[Any, _Event] = {}
         self._lock = threading.Lock()
         self._made: tuple[int, list[Recorded]] | None = None
+        self._parts: tuple[int, list[Partition]] | None = None
         self._count = 0
         self._launches: dict[Any, Launch] = {}
 
@@ -229,21 +232,23 @@ class Recording:
         return out
 
     @property
+    def tensors(self) -> list[Allocation]:
+        """The tensors in shared memory, with their layouts."""
+        out = []
+        for e in self._of("tensor"):
+            seen, p = naming.sighted(e.places), e.payload
+            size = reading.bytes_of(p["layout"], p["bits"])
+            out.append(Allocation(
+                seen.name, seen.file, seen.line, seen.code, size, p["dtype"], reading.bare(p["layout"]), launch=e.launch
+            ))  # fmt: skip
+        return out
+
+    @property
     def partitions(self) -> list[Partition]:
         """The tensors that ``partition_S/D/A/B/C``, ``retile``, ``local_tile`` and the like gave."""
-        out: dict[Any, Partition] = {}
-        for e in self._of("partition"):
-            seen = naming.sighted(e.places, e.payload.get("index"))
-            made = Partition(
-                seen.name, e.payload["call"], seen.file, seen.line, seen.code, seen.function, e.text,
-                e.payload["layout"], e.payload["owner"], e.payload["of"], e.launch, e.sightings,
-            )  # fmt: skip
-            key = (made.file, made.line, made.name, made.call, made.type)
-            if key in out:
-                out[key].sightings += e.sightings
-            else:
-                out[key] = made
-        return list(out.values())
+        if self._parts is None or self._parts[0] != self._count:
+            self._parts = (self._count, _partitions(self))
+        return self._parts[1]
 
     def to_list(self) -> list[dict[str, Any]]:
         """``objects`` as in ``trace.json``."""
@@ -269,6 +274,22 @@ def _places(frames: Frames) -> list[Place]:
             known = _places_of[id(code), lasti] = (code, naming.place_of(code, lasti, line))
         out.append(known[1])
     return out
+
+
+def _partitions(recording: Recording) -> list[Partition]:
+    out: dict[Any, Partition] = {}
+    for e in recording._of("partition"):
+        seen = naming.sighted(e.places, e.payload.get("index"))
+        made = Partition(
+            seen.name, e.payload["call"], seen.file, seen.line, seen.code, seen.function, e.text,
+            e.payload["layout"], e.payload["owner"], e.payload["of"], e.launch, e.sightings,
+        )  # fmt: skip
+        key = (made.file, made.line, made.name, made.call, made.type)
+        if key in out:
+            out[key].sightings += e.sightings
+        else:
+            out[key] = made
+    return list(out.values())
 
 
 def _objects(recording: Recording) -> list[Recorded]:
@@ -316,7 +337,7 @@ def _recorded(e: _Event, seen: Sighted, function: Function) -> Recorded:
     return Recorded(
         seen.name, e.kind, seen.file, seen.line, seen.code, seen.function, e.sightings, e.text, e.trace, e.launch,
         details={k: v for k, v in p.items() if k in ("bits", "dtype", "arch", "tma", "layout", "op_name", "tensor")},
-        function_line=function.line, order=e.order, _read=read,
+        function_line=function.line, order=e.order, alias=seen.outer if seen.outer != seen.name else "", _read=read,
     )  # fmt: skip
 
 
@@ -469,7 +490,7 @@ def _user_frames() -> tuple[Frames, str]:
             out.append((code, frame.f_lasti, frame.f_lineno))
             if len(out) >= 24:
                 break
-        elif not out and code.co_filename != _WRAPPERS and code.co_name != "wrapper" and not code.co_filename == _OURS:
+        elif not out and code.co_filename != _WRAPPERS and code.co_name != "wrapper" and code.co_filename != _OURS:
             callee = code.co_name
         frame = frame.f_back
     return tuple(out), callee
@@ -828,7 +849,7 @@ def _install(patches: _Patches) -> None:
 
 
 def _subclasses(cls: type) -> list[type]:
-    out = []
+    out: list[type] = []
     for sub in cls.__subclasses__():
         out += [sub, *_subclasses(sub)]
     return out

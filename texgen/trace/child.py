@@ -28,6 +28,10 @@ class LaunchReached(SystemExit):
         super().__init__(0)
 
 
+class NoTarget(Exception):
+    """The module or function that was named is not there."""
+
+
 class _Run:
     """What this process is doing."""
 
@@ -150,11 +154,11 @@ def _watch_launches() -> None:
     for cls in classes:
         own = vars(cls)
         if "run_compiled_program" in own:
-            setattr(cls, "run_compiled_program", _launching(own["run_compiled_program"]))
+            cls.run_compiled_program = _launching(own["run_compiled_program"])
         if "__call__" in own and "FFI" in cls.__name__:
-            setattr(cls, "__call__", _launching(own["__call__"]))
+            cls.__call__ = _launching(own["__call__"])
         if "to" in own and not run.device:
-            setattr(cls, "to", _bound(own["to"]))
+            cls.to = _bound(own["to"])
 
 
 def _bound(original: Any) -> Any:
@@ -219,6 +223,8 @@ def _program(config: dict[str, Any], hook: Any) -> tuple[str, int, str]:
         return "end", 0, ""
     except SystemExit as e:
         return "end", _status(e), ""
+    except NoTarget as e:
+        return "missing", 1, str(e)
     except BaseException as e:
         from texgen.sources.worker import _one_line, wanted_archs
 
@@ -250,7 +256,9 @@ def _show(error: BaseException, hook: Any) -> None:
         part = part.__cause__ or part.__context__
     try:
         hook(type(error), error, error.__traceback__)
-    except BaseException:  # the DSL's hook may want to end the process
+    except SystemExit:  # the DSL's hook ends the process itself
+        pass
+    except BaseException:
         sys.__excepthook__(type(error), error, error.__traceback__)
 
 
@@ -282,9 +290,13 @@ def _execute(config: dict[str, Any]) -> None:
         else:
             sys.path.insert(0, os.getcwd())
             sys.argv[:] = [place, *arguments]
-            found = importlib.import_module(place)
+            found = _module(place)
         for part in name.split("."):
+            if not hasattr(found, part):
+                raise NoTarget(f"There is no {name!r} in {place}.")
             found = getattr(found, part)
+        if not callable(found):
+            raise NoTarget(f"{target} is no function: give one that texgen can call without arguments.")
         found()
         return
     sys.argv[:] = [target, *arguments]
@@ -292,7 +304,17 @@ def _execute(config: dict[str, Any]) -> None:
     _load(target, "__main__")
 
 
+def _module(name: str) -> types.ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as e:
+        if e.name and (name == e.name or name.startswith(e.name + ".")):
+            raise NoTarget(f"There is no module {e.name!r} in {os.getcwd()} or on Python's path: give the file instead, path/to/file.py:callable.") from None
+        raise
+
+
 def _load(path: str, name: str) -> types.ModuleType:
+    path = os.path.abspath(path)
     module = types.ModuleType(name)
     module.__dict__.update(__file__=path, __builtins__=__builtins__, __cached__=None)
     sys.modules[name] = module

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+if TYPE_CHECKING:
+    from texgen.sources.recorder import Recording
+    from texgen.trace.report import Drawer
 
-@click.command(name="trace")
+
+@click.command(name="trace", epilog="What stands after -- is the program's: texgen trace gemm.py -o report -- --mnk 512,512,256")
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=None, help="Folder of the report; PROGRAM-trace if left out.")
 @click.option("--arch", help="Architecture to build for (sm_80, sm_90a, ...); chosen from the program if left out.")
 @click.option("--launches", type=click.IntRange(0), default=None, help="End at this launch (1); 0 goes on to the program's end.")
@@ -27,12 +32,22 @@ def trace(
     run. With no CUDA device its kernels are compiled and not launched, and it ends at the first launch. Its output and
     its exit status are those of the program. The report is index.html, report.tex and trace.json.
     """
-    from texgen.trace.report import write_report
     from texgen.trace.run import trace as run
 
-    made = run(program, list(arguments), arch=arch, launches=launches, timeout=timeout)
+    drawer: list[Drawer] = []
+
+    def watch(recording: Recording) -> None:
+        from texgen.trace.report import Drawer
+
+        if not drawer:
+            drawer.append(Drawer(tuple(str(t) for t in templates)))
+        drawer[0].watch(recording)
+
+    made = run(program, list(arguments), arch=arch, launches=launches, timeout=timeout, watch=watch)
+    from texgen.trace.report import Drawer, write_report
+
     folder = output or Path(Path(program.rpartition(":")[0] or program).stem + "-trace")
-    written = write_report(made, folder, partitions, templates)
+    written = write_report(made, folder, partitions, drawer[0] if drawer else Drawer(tuple(str(t) for t in templates)))
     count = len(made.recording.objects)
     ending = {"launch": "ended at its launch", "end": "ran to its end", "error": "ended with an error"}[made.ended]
     print(

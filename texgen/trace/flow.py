@@ -151,7 +151,7 @@ def facts(o: Recorded) -> list[str]:
     if isinstance(spec, LayoutSpec):
         shape = f"{spec.offsets.shape[0]}×{spec.offsets.shape[1]}"
         width = f" of {o.details.get('dtype') or str(spec.bits) + ' bits'}" if spec.bits else ""
-        swizzle = f", swizzle {'-'.join(map(str, spec.swizzle))}" if spec.swizzle else ""
+        swizzle = f", S<{','.join(map(str, spec.swizzle))}>" if spec.swizzle else ""
         first = o.details.get("op_name", "").removesuffix("Op") or f"{shape}{width}{swizzle}"
         return [first, *([f"{shape}{width}{swizzle}"] if o.details.get("op_name") else [])] + (
             [f"as {', '.join(o.tensors[:3])}"] if o.tensors else []
@@ -185,7 +185,7 @@ def warp_text(operand: TVMap, verb: str) -> str:
     rows, columns = operand.coordinates()
     first = [(int(r), int(c)) for r, c in zip(rows[0], columns[0], strict=True)]
     ends = f"({first[0][0]},{first[0][1]})" + (f"…({first[-1][0]},{first[-1][1]})" if len(first) > 1 else "")
-    return f"{verb} rows {_spans(rows[:lanes])}, columns {_spans(columns[:lanes])}; T0 {len(first)} of them: {ends}."
+    return f"{verb} rows {_spans(rows[:lanes])}, columns {_spans(columns[:lanes])}; T0 has {len(first)}: {ends}."
 
 
 def _spans(values: IntArray) -> str:
@@ -233,7 +233,7 @@ def capacity(arch: str) -> int:
     return SMEM_OPTIN.get(int(found[0]), 0) if found else 0
 
 
-def budget(launch: Launch, allocations: list[Any]) -> tuple[list[dict[str, Any]], int]:
+def budget(launch: Launch, allocations: list[Any], tensors: list[Any]) -> tuple[list[dict[str, Any]], int]:
     """(rows of name, bytes, what, where; the whole) of a kernel's shared memory."""
     rows: list[dict[str, Any]] = []
     total = 0
@@ -243,7 +243,7 @@ def budget(launch: Launch, allocations: list[Any]) -> tuple[list[dict[str, Any]]
         total += a.size
         if a.fields:
             rows += [
-                {"name": f"{a.name}.{name}" if a.name else name, "bytes": size, "what": "", "line": a.line, "file": a.file}
+                {"name": f"{a.name}.{name}" if a.name else name, "bytes": size, "what": _held(name, launch, tensors), "line": a.line, "file": a.file}
                 for name, size, _ in a.fields
             ]  # fmt: skip
             padding = a.size - sum(size for _, size, _ in a.fields)
@@ -253,3 +253,9 @@ def budget(launch: Launch, allocations: list[Any]) -> tuple[list[dict[str, Any]]
             what = " ".join(filter(None, [a.dtype, a.layout]))
             rows.append({"name": a.name or "(unnamed)", "bytes": a.size, "what": what, "line": a.line, "file": a.file})
     return rows, total
+
+
+def _held(field_name: str, launch: Launch, tensors: list[Any]) -> str:
+    """The tensors that a struct's member is used as: element type and layout of each."""
+    found = [t for t in tensors if t.launch is launch and f".{field_name}.get_tensor" in t.code]
+    return "; ".join(dict.fromkeys(f"{t.name}: {t.dtype} {t.layout}" for t in found))

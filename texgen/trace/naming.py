@@ -82,12 +82,14 @@ class Source:
 
     def __init__(self, file: str) -> None:
         self.file = file
+        linecache.checkcache(file)
         lines = linecache.getlines(file)
         self.lines = [line.rstrip("\n") for line in lines]
         self.parents: dict[ast.AST, ast.AST] = {}
         self.calls: dict[tuple[int, int, int, int], ast.expr] = {}
         self.statements: list[ast.stmt] = []
         self.functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
+        self.returns: dict[ast.AST, list[ast.Return]] = {}
         try:
             self.tree: ast.Module | None = ast.parse("".join(lines)) if lines else None
         except (SyntaxError, ValueError, RecursionError):
@@ -106,10 +108,17 @@ class Source:
                 self.statements.append(node)
                 if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                     self.functions.append(node)
+                elif isinstance(node, ast.Return):
+                    self.returns.setdefault(self._function_of(node), []).append(node)
             elif isinstance(node, ast.expr):
                 span = (node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0)
                 if isinstance(node, ast.Call) or span not in self.calls:
                     self.calls[span] = node
+
+    def _function_of(self, node: ast.AST) -> ast.AST:
+        while not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)):
+            node = self.parents[node]
+        return node
 
     def node(self, place: Place) -> ast.AST | None:
         """The expression at a place, otherwise the innermost simple statement that covers its line."""
@@ -229,8 +238,8 @@ def _outer(places: Sequence[Place], name: str) -> str:
     inside = source.enclosing(places[0].line)
     if inside is None:
         return ""
-    for node in ast.walk(inside):
-        if isinstance(node, ast.Return) and node.value is not None:
+    for node in source.returns.get(inside, ()):
+        if node.value is not None:
             values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
             for i, value in enumerate(values):
                 if isinstance(value, ast.Name) and value.id == name:
@@ -259,7 +268,7 @@ def _target(source: Source, node: ast.AST, path: Path) -> tuple[str | None, Path
             path = (parent.elts.index(node), *path)  # type: ignore[arg-type]
         elif isinstance(parent, ast.Dict) and node in parent.values:
             key = parent.keys[parent.values.index(node)]  # type: ignore[arg-type]
-            path = (key.value if isinstance(key, ast.Constant) else "", *path)  # type: ignore[assignment]
+            path = (key.value if isinstance(key, ast.Constant) and isinstance(key.value, (str, int)) else "", *path)
         elif isinstance(parent, ast.Call) and node is not parent.func:
             path = ()  # an argument: the whole call's target covers it
         elif isinstance(parent, ast.Subscript) and parent.value is node and isinstance(parent.slice, ast.Constant):
@@ -287,7 +296,8 @@ def _of_statement(statement: ast.stmt, path: Path) -> tuple[str | None, Path]:
             return _spelt(call.func.value), ()
         if isinstance(call.func, ast.Name) and call.func.id == "setattr" and len(call.args) == 3:
             key = call.args[1]
-            return (f"{_spelt(call.args[0])}.{key.value}" if isinstance(key, ast.Constant) else ""), ()
+            is_text = isinstance(key, ast.Constant) and isinstance(key.value, str)
+            return (f"{_spelt(call.args[0])}.{key.value!s}" if is_text else ""), ()  # type: ignore[attr-defined]
     return "", ()
 
 
@@ -295,9 +305,8 @@ def _reached(target: ast.AST, path: Path) -> str:
     """The part of an assignment's target that a path leads to: ``b`` for ``a, b`` and (1,); ``x[0]`` for ``x``."""
     if isinstance(target, (ast.Tuple, ast.List)):
         at = path[0].index if path and isinstance(path[0], Maybe) else path[0] if path else None
-        if isinstance(at, int) and at < len(target.elts):
-            if not any(isinstance(e, ast.Starred) for e in target.elts[: at + 1]):
-                return _reached(target.elts[at], path[1:])
+        if isinstance(at, int) and at < len(target.elts) and not any(isinstance(e, ast.Starred) for e in target.elts[: at + 1]):
+            return _reached(target.elts[at], path[1:])
         return ", ".join(_spelt(e) for e in target.elts)
     return _spelt(target) + "".join(f"[{step!r}]" for step in path if step != "" and not isinstance(step, Maybe))
 

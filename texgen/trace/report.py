@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Sequence
@@ -11,11 +12,12 @@ from typing import Any
 
 from texgen.errors import TexgenError
 from texgen.figures import FigureOptions, draw
+from texgen.figures.labels import text_width
 from texgen.figures.model import Figure
 from texgen.figures.palette import palette
 from texgen.render.environment import fill
 from texgen.render.files import write
-from texgen.sources.recorder import Launch, Recorded
+from texgen.sources.recorder import Launch, Recorded, Recording
 from texgen.specs import LayoutSpec, MmaSpec, Spec
 from texgen.trace import flow, naming
 from texgen.trace.flow import Box
@@ -24,8 +26,11 @@ from texgen.trace.run import Trace
 FULL_CELLS = 1200
 """A figure with more cells in one operand is drawn as an overview, a longer swizzled layout by its first rows."""
 LAYOUT_ROWS = 16
-COLUMN, GAP, PAD, LINE, MINI_SIZE = 190.0, 34.0, 9.0, 15.0, 84.0
-WARP_CHARS = 34
+COLUMN, GAP, PAD, LINE, MINI_SIZE = 200.0, 32.0, 9.0, 15.0, 80.0
+A_ROW, HEAD = 5, 34.0
+WIDE = 1.13
+"""How much wider than Helvetica the font of a reader's machine may be."""
+FACT_PX, WARP_PX = 11.5, 10.5
 KIND_NAMES = {
     "tiled_mma": "Tiled MMA", "tiled_copy": "Tiled copy", "mma_atom": "MMA atom", "copy_atom": "Copy atom",
     "smem_layout": "Shared-memory layout", "tma_atom": "TMA atom",
@@ -49,10 +54,17 @@ class Drawer:
         spec = o.spec
         if spec is None:
             return None
-        key = (o.text, o.kind, getattr(spec, "bits", 0))
+        key = (spec.layout, spec.bits, spec.notes) if isinstance(spec, LayoutSpec) else (o.text, o.kind)
         if key not in self.figures:
             self.figures[key] = draw(spec, options(spec))
         return self.figures[key]
+
+    def watch(self, recording: Recording) -> None:
+        """Draw what has been built so far; what fails now says so in the report."""
+        for o in recording.objects:
+            with contextlib.suppress(TexgenError):
+                self.svg(o)
+                self.tikz(o)
 
     def svg(self, o: Recorded) -> str:
         from texgen.render.svg import svg
@@ -85,10 +97,11 @@ def options(spec: Spec) -> FigureOptions:
     return FigureOptions(overview=cells > FULL_CELLS)
 
 
-def write_report(trace: Trace, folder: Path, partitions: bool = False, templates: Sequence[str | Path] = ()) -> list[Path]:
+def write_report(trace: Trace, folder: Path, partitions: bool = False, drawer: Drawer | None = None) -> list[Path]:
     """Write the three files, and ``details.json`` with launches, allocations and partitions. Gives their paths."""
-    names = tuple(str(t) for t in templates)
-    context = report_context(trace, partitions, Drawer(names))
+    drawer = drawer or Drawer()
+    names = drawer.templates
+    context = report_context(trace, partitions, drawer)
     made = [write(folder / "trace.json", json.dumps(trace.to_dict(), ensure_ascii=False, separators=(",", ":")) + "\n")]
     made.append(write(folder / "details.json", json.dumps(details(trace), ensure_ascii=False, indent=1) + "\n"))
     made.append(write(folder / "index.html", fill("trace_report.html.j2", context, names)))
@@ -146,7 +159,7 @@ def _entry(o: Recorded, anchor: str, drawer: Drawer, shown: dict[Any, str]) -> d
     return {
         "anchor": anchor, "name": o.name or f"({KIND_NAMES[o.kind].lower()})", "kind": KIND_NAMES[o.kind], "class": o.kind,
         "file": os.path.basename(o.file), "path": o.file, "line": o.line, "code": o.code, "function": o.function,
-        "sightings": o.sightings, "error": error, "tensors": o.tensors, "same": "" if same == anchor else same,
+        "sightings": o.sightings, "error": error, "tensors": o.tensors, "alias": o.alias, "same": "" if same == anchor else same,
         "svg": drawer.svg(o) if figure is not None and same == anchor else "",
         "tikz": drawer.tikz(o) if figure is not None and same == anchor else "",
         "facts": flow.facts(o), "warp": flow.follow(o)[0] if spec is not None else "",
@@ -163,7 +176,7 @@ def _kernel(
 ) -> dict[str, Any]:  # fmt: skip
     own = flow.used_objects(launch, objects)
     parts = [p for p in trace.recording.partitions if p.launch is launch]
-    rows, total = flow.budget(launch, trace.recording.allocations)
+    rows, total = flow.budget(launch, trace.recording.allocations, trace.recording.tensors)
     capacity = flow.capacity(launch.arch or trace.arch)
     chain = flow.boxes(launch, own, anchors, parts)
     return {
@@ -204,31 +217,37 @@ def _partition(p: Any) -> dict[str, Any]:
 
 
 def place(boxes: list[Box]) -> dict[str, Any]:
-    """Boxes in columns by stage, with the arrows between neighbouring columns and the size of the whole."""
+    """Boxes in columns by stage, five columns a row, with the arrows between them and the size of the whole."""
     stages = [s for s in flow.STAGES if any(b.stage == s for b in boxes)]
     columns: list[dict[str, Any]] = []
-    top = 34.0
-    deepest = top
+    arrows: list[list[tuple[float, float]]] = []
+    top, bottom = 0.0, 0.0
     for i, stage in enumerate(stages):
-        x, y = i * (COLUMN + GAP), top
+        at = i % A_ROW
+        if at == 0 and i:
+            turn, last = bottom + 6.0, columns[-1]["x"] + COLUMN
+            top = bottom + 26.0
+            arrows.append([(last + 2.0, columns[-1]["y"] + HEAD + 24.0), (last + 14.0, columns[-1]["y"] + HEAD + 24.0),
+                           (last + 14.0, turn), (-12.0, turn), (-12.0, top + HEAD + 24.0), (-2.0, top + HEAD + 24.0)])  # fmt: skip
+        elif i:
+            arrows.append([(at * (COLUMN + GAP) - GAP + 4.0, top + HEAD + 24.0), (at * (COLUMN + GAP) - 4.0, top + HEAD + 24.0)])
+        x, y = at * (COLUMN + GAP), top + HEAD
         made = []
         for box in (b for b in boxes if b.stage == stage):
             box.x, box.y = x, y
             made.append(_lay_out(box))
             y += made[-1]["height"] + 14.0
-        columns.append({"title": flow.TITLES[stage], "x": x, "boxes": made, "bottom": y - 14.0})
-        deepest = max(deepest, y)
-    arrows = [
-        {"x": (i + 1) * (COLUMN + GAP) - GAP, "y": top + 24.0, "length": GAP} for i in range(len(columns) - 1)
-    ]  # fmt: skip
-    return {"columns": columns, "arrows": arrows, "width": max(1.0, len(columns) * (COLUMN + GAP) - GAP), "height": deepest, "column": COLUMN}
+        columns.append({"title": flow.TITLES[stage], "x": x, "y": top, "boxes": made})
+        bottom = max(bottom, y)
+    width = max(1.0, min(len(columns), A_ROW) * (COLUMN + GAP) - GAP)
+    return {"columns": columns, "arrows": arrows, "width": width, "height": bottom, "column": COLUMN}
 
 
 def _lay_out(box: Box) -> dict[str, Any]:
-    lines = [piece for line in box.lines for piece in _broken(line, WARP_CHARS - 4)]
-    warp = _broken(box.warp, WARP_CHARS)
+    lines = [piece for line in box.lines for piece in _broken(line, FACT_PX)]
+    warp = _broken(box.warp, WARP_PX)
     y = PAD + 12.0
-    out: dict[str, Any] = {"title": _cut(box.title, 26), "full": box.title, "title_y": y, "anchor": box.anchor, "x": box.x, "y": box.y, "lines": [], "warp": [], "minis": []}
+    out: dict[str, Any] = {"title": _cut(box.title, 25), "full": box.title, "title_y": y, "anchor": box.anchor, "x": box.x, "y": box.y, "lines": [], "warp": [], "minis": []}
     for line in lines:
         y += LINE
         out["lines"].append((line, y))
@@ -256,14 +275,15 @@ def _lay_out(box: Box) -> dict[str, Any]:
     return out
 
 
-def _broken(text: str, width: int) -> list[str]:
-    """Text in lines of at most ``width`` characters; long words are cut at underscores."""
+def _broken(text: str, size: float) -> list[str]:
+    """Text in lines that fit a box at a font size; long words are cut at underscores."""
+    room = (COLUMN - 2 * PAD) / size / WIDE
     lines: list[str] = []
     line = ""
     for word in text.replace("_", "_\u200b").split(" "):
-        for piece in word.split("\u200b"):
-            glue = "" if not line or line.endswith("_") else " "
-            if line and len(line) + len(glue) + len(piece) > width:
+        for i, piece in enumerate(word.split("\u200b")):
+            glue = " " if line and i == 0 else ""
+            if line and text_width(line + glue + piece) > room:
                 lines.append(line)
                 line, glue = "", ""
             line += glue + piece

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ START = (
     "from texgen.trace.child import main; main()"
 )
 DEFAULT_ARCH = "sm_80"
+POLL = 0.1
 HINTS = (
     ("sm_120a", re.compile(r"(?i)^(sm_?12[01]\w*|blackwell_geforce\w*|\w*MXF4\w*NVF4\w*|MmaMX\w+)$")),
     ("sm_100a", re.compile(r"(?i)^(tcgen05|blackwell_helpers|sm_?100\w*|\w*sm100\w*|\w*tcgen05\w*|\w*umma\w*)$")),
@@ -61,12 +63,13 @@ class Trace:
 
 def trace(
     target: str, arguments: list[str] | None = None, *, arch: str | None = None, launches: int | None = None,
-    timeout: float | None = None,
+    timeout: float | None = None, watch: Callable[[Recording], None] | None = None,
 ) -> Trace:  # fmt: skip
     """Run ``target`` (``program.py``, ``module:callable`` or ``file.py:callable``) and record what it builds.
 
     The program runs with this process's standard streams. With no CUDA device it compiles but does not launch, and
-    ends at the launch ``launches`` (1; 0 goes on to its end). ``arch`` is chosen from the program when None. Raises
+    ends at the launch ``launches`` (1; 0 goes on to its end). ``arch`` is chosen from the program when None. ``watch``
+    is called with what there is so far while the program runs, so that figures can be drawn meanwhile. Raises
     TexgenError for a target that is not there and where the DSL is missing; whatever the program does is in the result.
     """
     arguments = list(arguments or [])
@@ -86,7 +89,7 @@ def trace(
     tried = [chosen]
     notes: list[str] = []
     while True:
-        made, wanted = _once(target, arguments, chosen, automatic, launches, device, timeout)
+        made, wanted = _once(target, arguments, chosen, automatic, launches, device, timeout, watch)
         following = next((a for a in wanted if a not in tried), "") if automatic else ""
         if not following:
             break
@@ -156,7 +159,8 @@ def guess_arch(file: str) -> str:
 
 
 def _once(
-    target: str, arguments: list[str], arch: str, chosen: bool, launches: int | None, device: bool, timeout: float | None
+    target: str, arguments: list[str], arch: str, chosen: bool, launches: int | None, device: bool,
+    timeout: float | None, watch: Callable[[Recording], None] | None,
 ) -> tuple[Trace, list[str]]:
     with tempfile.TemporaryDirectory(prefix="texgen-trace-") as folder:
         lines, crash = Path(folder) / "journal", Path(folder) / "crash"
@@ -169,7 +173,7 @@ def _once(
             environment["CUTE_DSL_ARCH"] = arch
         began = time.monotonic()
         process = subprocess.Popen([sys.executable, "-c", START.format(root=ROOT)], env=environment)
-        code, late = _wait(process, timeout)
+        code, late = _wait(process, timeout, lines, watch)
         seconds = time.monotonic() - began
         recording, others = journal.read(lines)
         words = crash.read_text(errors="replace") if crash.exists() else ""
@@ -179,6 +183,8 @@ def _once(
     made.arch = arch or next((launch.arch for launch in recording.launches), "")
     if late:
         made.ended, made.error, made.status = "error", f"It took more than {timeout:g} s and was stopped.", 124
+    elif last is not None and last["how"] == "missing":
+        raise TexgenError(last["error"])
     elif last is not None:
         made.ended, made.error, made.launches = last["how"], last["error"], last["seen"]
         made.notes += [f"texgen's recorder: {fault}" for fault in dict.fromkeys(last["faults"])]
@@ -192,16 +198,24 @@ def _once(
     return made, []
 
 
-def _wait(process: subprocess.Popen[bytes], timeout: float | None) -> tuple[int, bool]:
+def _wait(
+    process: subprocess.Popen[bytes], timeout: float | None, lines: Path, watch: Callable[[Recording], None] | None
+) -> tuple[int, bool]:
     """(exit code, whether it was stopped for its time). Ctrl-C is the program's; a second one ends it."""
-    interrupts = 0
+    interrupts, read = 0, 0
     end = None if timeout is None else time.monotonic() + timeout
     while True:
         try:
-            return process.wait(None if end is None else max(0.0, end - time.monotonic())), False
-        except subprocess.TimeoutExpired:
-            process.kill()
-            return process.wait(), True
+            try:
+                return process.wait(POLL if end is None else max(0.0, min(POLL, end - time.monotonic()))), False
+            except subprocess.TimeoutExpired:
+                if end is not None and time.monotonic() >= end:
+                    process.kill()
+                    return process.wait(), True
+            size = lines.stat().st_size if lines.exists() else 0
+            if watch is not None and size != read:
+                read = size
+                watch(journal.read(lines)[0])
         except KeyboardInterrupt:
             interrupts += 1
             if interrupts > 1:

@@ -385,10 +385,14 @@ def patch_torch(torch: Any, device: Device) -> None:
 
     torch.set_default_device = set_default_device
     generator = torch.Generator
-    torch.Generator = type(
-        "Generator", (generator,), {"__new__": lambda cls, device="cpu": generator.__new__(cls, "cpu" if _is_cuda(device) else device),
-                                    "__init__": lambda self, *a, **k: None}
-    )  # fmt: skip
+
+    def new(cls: Any, device: Any = "cpu") -> Any:
+        return generator.__new__(cls, "cpu" if _is_cuda(device) else device)
+
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        return None
+
+    torch.Generator = type("Generator", (generator,), {"__new__": new, "__init__": init})
     torch.allclose = _compares("torch.allclose", torch.allclose, True)
     torch.equal = _compares("torch.equal", torch.equal, True)
     finder = _AfterImport("torch.testing", lambda m: _patch_testing(m))
