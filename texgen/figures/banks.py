@@ -89,7 +89,14 @@ def lines_of(found: Access, panel: str = "") -> list[Line]:
     return [Line(text)]
 
 
-KEY = "T5 above 12: lane 5 takes this element, which lies in bank 12 (of 32, 4 bytes wide); the rest is greyed out"
+def key_line(found: Access) -> Line:
+    """How to read a label, by one that is there."""
+    lane = min(5, len(found.rows) - 1)
+    where = int(bank(found.offsets[lane, 0] * found.bits // 8))
+    cell = f"({int(found.rows[lane, 0])},{int(found.columns[lane, 0])})"
+    return Line(
+        f"T{lane} above {where}: lane {lane} takes the element at {cell}, which lies in bank {where} of {BANKS}; the rest is greyed out"
+    )
 
 
 def alternative_text(found: Access, figure: str) -> str:

@@ -68,7 +68,7 @@ def _draw_banks(spec: LayoutSpec, options: FigureOptions, both: bool) -> Figure:
     title = options.title if options.title is not None else f"{spec.name or spec.layout}  {found.name}"
     return assemble(
         "layout", spec.name, title, [[p] for p in panels] if both and columns > 1.5 * rows else [panels], palette(options.palette),
-        legend, legend_title, [Line(banks.KEY), *lines, *_caption(spec)] if options.caption else [],
+        legend, legend_title, [banks.key_line(found), *lines, *_caption(spec)] if options.caption else [],
         banks.alternative_text(found, _alt(spec)), spec.warnings,
     )  # fmt: skip
 
