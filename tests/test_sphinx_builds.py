@@ -227,3 +227,20 @@ def test_s11_a_changed_callable_or_its_import_redraws(tmp_path, monkeypatch):
     calls.clear()
     site_said = site.build()
     assert len(calls) == 3 and site_said.drawn == 0, "another DSL is asked again, and drew the same"
+
+
+def test_a_build_with_nothing_to_draw_imports_nothing_heavy(site):
+    """What makes a warm build as quick as one without us."""
+    import subprocess
+    import sys
+
+    site.page(LAYOUT, f".. texgen:mma:: {ATOM}")
+    site.build("dummy")
+    program = (
+        "import sys; from sphinx.cmd.build import main; "
+        f"main(['-q', '-b', 'dummy', '-d', {str(site.folder / '_build' / 'doctrees')!r}, {str(site.folder)!r}, {str(site.folder / 'o')!r}]); "
+        "print(sorted({'numpy', 'texgen.api', 'texgen.figures', 'texgen.sources'} & set(sys.modules)))"
+    )
+    for _ in range(2):  # the first reads all again, its settings being others
+        said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert said.strip() == "[]"

@@ -153,8 +153,9 @@ class Studio:
     def known(self, stem: str) -> Entry | None:
         """What the cache has under a stem."""
         try:
-            entry = pickle.loads((self.cache / f"{stem}.entry").read_bytes())[0]
-        except (OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError):
+            with open(self.cache / f"{stem}.entry", "rb") as file:
+                entry = pickle.load(file)  # the first of two: the second holds arrays
+        except (OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError):
             return None
         return entry if isinstance(entry, Entry) else None
 
@@ -171,14 +172,16 @@ class Studio:
         entry = Entry(stem, drawing.figure.alt, tuple(drawing.figure.warnings))
         for form in self.missing(stem):
             write(self.path(stem, form), drawing.data(SUFFIXES[form]))
-        write(self.cache / f"{stem}.entry", pickle.dumps((entry, drawing.spec, drawing.options)))
+        write(self.cache / f"{stem}.entry", pickle.dumps(entry) + pickle.dumps((drawing.spec, drawing.options)))
         return entry
 
     def again(self, stem: str) -> Drawing:
         """The drawing of a stem, from what the cache has of it."""
         from texgen.api import Drawing
 
-        _, spec, options = pickle.loads((self.cache / f"{stem}.entry").read_bytes())
+        with open(self.cache / f"{stem}.entry", "rb") as file:
+            pickle.load(file)
+            spec, options = pickle.load(file)
         return Drawing(spec, options, self.templates)
 
     def complete(self, stem: str) -> None:
