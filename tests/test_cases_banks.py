@@ -125,7 +125,9 @@ def test_2B21_swizzle_over_32_bit_elements():
     text = "S<3,4,3> o 0 o (32,8):(1,32)"
     spec = texgen.read(text, bits=32)
     assert spec.offsets[0, 1] == 36
-    assert texgen.read(text).offsets[0, 1] == 32
+    assert texgen.read(text, swizzle_unit="elements").offsets[0, 1] == 32
+    implied = texgen.read(text)  # a row of 32 elements fills the swizzle's 128 bytes
+    assert (implied.bits, implied.unit, implied.offsets[0, 1]) == (32, "bytes", 36)
     drawing = texgen.figure(text, bits=32)
     assert "S<3,4,3> acts on byte addresses; on 32-bit elements it is S<3,2,3>." in caption(drawing)
 

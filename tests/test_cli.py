@@ -269,3 +269,83 @@ def test_light_commands_load_neither_cutlass_nor_torch_nor_sphinx():
     for arguments in (["--help"], ["render", "(8,8):(8,1)", "-o", "/dev/null.svg"]):
         result = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
         assert result.returncode == 0, result.stderr
+
+
+SPELLINGS = [
+    ("_4:_1", "4:1"),
+    ("4:1", "4:1"),
+    ("smem_ptr[16b](unset) o (8,8):(8,1)", "(8,8):(8,1)"),
+    ('!cute.layout<"(8,8):(8,1)">', "(8,8):(8,1)"),
+    ("Layout((4,8),stride=(8,1))", "(4,8):(8,1)"),
+    ("cute.make_layout((4,8))", "(4,8):(1,4)"),
+    ("make_layout(make_shape(_4{},_8{}), make_stride(_8{},_1{}))", "(4,8):(8,1)"),
+    ("S<3,3,3>o0o(8,64):(64,1)", "S<3,3,3> o 0 o (8,64):(64,1)"),
+    ("Sw<3,4,3>_smem_ptr[16b](0x7f) o (8,64):(64,1)", "S<3,4,3> o 0 o (8,64):(64,1)"),
+    ("(0,0) o (4,8):(1@1,1@0)", "(4,8):(1@1,1@0)"),
+    ("composition(Swizzle<3,3,3>{}, Layout<Shape<_8,_64>,Stride<_64,_1>>{})", "S<3,3,3> o 0 o (8,64):(64,1)"),
+]
+
+
+@pytest.mark.parametrize(("text", "layout"), SPELLINGS)
+def test_layout_text_reaches_its_grammar(text, layout):
+    assert texgen.read(text).layout == layout
+
+
+def test_a_byte_swizzle_of_the_dsl_is_placed_and_said():
+    """NVIDIA/cutlass#1559: the DSL prints S<3,4,3> for 16-bit elements; CuTe C++ prints Sw<...> on elements."""
+    assert texgen.read("S<3,4,3> o 0 o (8,64):(64,1)").offsets[1, 0] == 72
+    assert texgen.read("Sw<3,4,3> o 0 o (8,64):(64,1)").offsets[1, 0] == 64
+
+
+def test_names_of_tcgen05_templates():
+    cpp = "MMA_Atom<SM100_MMA_F16BF16_SS<half_t, half_t, float, 128, 256, UMMA::Major::K, UMMA::Major::K>>"
+    assert texgen.read(cpp).name == "SM100_128x256x16_F32F16F16_SS"
+    pair = "cute::SM100_MMA_F16BF16_2x1SM_SS<cutlass::bfloat16_t, cutlass::bfloat16_t, float, 256, 64, UMMA::Major::K, UMMA::Major::MN>"
+    assert texgen.read(pair).name == "SM100_2SM_256x64x16_F32BF16BF16_SS"
+
+
+def test_several_specs_round_trip_and_keep_their_files(run, tmp_path):
+    many = {"a/b": "(2,2)", "a_b": "(2,3)", "deep": ["(2,4)", "(2,5)"]}
+    saved = texgen.figure(many).save(tmp_path / "f.svg")
+    assert [p.name for p in saved] == ["f-a_b.svg", "f-a_b-2.svg", "f-deep-0.svg", "f-deep-1.svg"]
+    from texgen.specs import all_to_json
+
+    (tmp_path / "many.json").write_text("\ufeff" + all_to_json(texgen.read(many)), encoding="utf-8")
+    assert all_to_json(texgen.read(str(tmp_path / "many.json"))) == all_to_json(texgen.read(many))
+    assert run("render", "many.json", "-o", "g.svg")[0] == 0
+
+
+def test_titles_do_not_run_into_each_other():
+    """A panel's column is at least as wide as its title."""
+    from texgen.figures.place import title_width
+
+    for target in ("SM100_128x64x16_F32F16F16_SS", "SM90_64x8x16_F32F16F16_SS", F16):
+        figure = texgen.figure(target).figure
+        a, c = (next(p for p in figure.panels if p.key == k) for k in "AC")
+        assert a.x + title_width(a.title) * figure.text_size / figure.aspect <= c.x
+
+
+def test_sigterm_ends_the_engine_too(tmp_path):
+    import os
+    import signal
+    import time
+
+    fake = tmp_path / "pdflatex"
+    fake.write_text("#!/bin/sh\necho $$ > started\ncp started ../texgen-started-$PPID\nexec sleep 60\n")
+    fake.chmod(0o755)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    environment = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "TMPDIR": str(scratch)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "texgen", "render", "(4,8)", "-o", "x.pdf"], cwd=tmp_path, env=environment
+    )
+    for _ in range(200):
+        if found := list(scratch.glob("texgen-started-*")):
+            break
+        time.sleep(0.1)
+    engine = int(found[0].read_text())
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 128 + signal.SIGTERM
+    assert not list(scratch.glob("texgen-*/"))
+    with pytest.raises(ProcessLookupError):
+        os.kill(engine, 0)

@@ -290,8 +290,10 @@ def test_smem_atom_of_the_dsl(trace):  # V07
     spec = read_object(atom, bits=16)
     assert spec.layout == "S<3,4,3> o 0 o (8,64):(64,1)"
     assert (spec.offsets[1, 0], spec.offsets[3, 9]) == (72, 209)
-    naive = read_object(atom)
-    assert naive.warnings and naive.offsets[1, 0] == 64
+    implied = read_object(atom)  # a row of 64 elements fills the swizzle's 128 bytes
+    assert (implied.bits, implied.unit, implied.offsets[1, 0]) == (16, "bytes", 72)
+    assert "16 bits" in implied.notes[-1]
+    assert read_object(atom, swizzle_unit="elements").offsets[1, 0] == 64
     tiled = read_object(cute.tile_to_shape(atom, (128, 64), (0, 1)), bits=16)
     assert tiled.offsets[9, 0] == 512 + 72
 

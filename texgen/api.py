@@ -14,7 +14,7 @@ from typing import Any
 from texgen.errors import TexgenError, UsageError
 from texgen.figures import Figure, FigureOptions, draw
 from texgen.several import several
-from texgen.specs import Spec, to_json
+from texgen.specs import Spec, flat, to_json
 
 SUFFIXES = (".tikz", ".tex", ".pdf", ".svg", ".png", ".txt", ".json")
 _FIGURE_OPTIONS = tuple(FigureOptions.__dataclass_fields__)
@@ -198,7 +198,11 @@ class Drawings(Mapping[str, Drawing]):
     def save(self, path: str | Path, engine: str | None = None, scale: float = 2.0) -> list[Path]:
         """Write ``figure-A.pdf``, ``figure-B.pdf`` … for ``figure.pdf``, by the names of the dict or 0, 1, …"""
         path = Path(path)
-        return [d.save(path.with_name(f"{path.stem}-{file_part(n)}{path.suffix}"), engine, scale) for n, d in self.items()]
+        parts = unique([file_part(n) for n in self])
+        return [
+            d.save(path.with_name(f"{path.stem}-{part}{path.suffix}"), engine, scale)
+            for part, d in zip(parts, self.values(), strict=True)
+        ]
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/html": "\n".join(d.svg() for d in self.values()), "text/plain": repr(self)}
@@ -231,12 +235,30 @@ def figure(target: Any, *, templates: Sequence[str | Path] = (), **options: Any)
     return drawings(read(target, **options), FigureOptions.of(**look), templates)
 
 
+def unique(names: Sequence[str]) -> list[str]:
+    """The names, numbered from the second on where they are the same (without regard to case, as some file systems).
+
+    >>> unique(["a_b", "c", "A_b"])
+    ['a_b', 'c', 'A_b-2']
+    """
+    seen: set[str] = set()
+    out = []
+    for name in names:
+        count, free = 1, name
+        while free.lower() in seen:
+            count += 1
+            free = f"{name}-{count}"
+        seen.add(free.lower())
+        out.append(free)
+    return out
+
+
 def drawings(specs: Any, options: FigureOptions, templates: Sequence[str | Path] = ()) -> Any:
-    """Drawing(s) of what ``texgen.read`` gave."""
-    if isinstance(specs, Mapping):
-        return Drawings(several(specs, lambda _, v: drawings(v, options, templates)))
-    if isinstance(specs, list | tuple):
-        return Drawings({str(i): drawings(v, options, templates) for i, v in enumerate(specs)})
+    """Drawing(s) of what ``texgen.read`` gave; a nested dict or list gives names such as ``a-0``."""
+    if isinstance(specs, Mapping | list | tuple):
+        named = flat(specs)
+        entries = dict(zip(unique([k for k, _ in named]), (v for _, v in named), strict=True))
+        return Drawings(several(entries, lambda _, spec: Drawing(spec, options, templates)))
     return Drawing(specs, options, templates)
 
 

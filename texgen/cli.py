@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -41,7 +43,13 @@ READ_OPTIONS = (
     click.option(
         "--allow-holes", is_flag=True, help="Take a table that leaves cells without an owner, or has uneven owners."
     ),
-    click.option("--timeout", type=float, default=120.0, show_default=True, help="Seconds that a callable may take."),
+    click.option(
+        "--timeout",
+        type=click.FloatRange(0, 86400, min_open=True),
+        default=120.0,
+        show_default=True,
+        help="Seconds that a callable may take.",
+    ),
 )
 FIGURE_OPTIONS = (
     click.option("--operand", default="", help="Operands to draw: A, B, C, AB, ... (S, D for a copy)."),
@@ -54,9 +62,15 @@ FIGURE_OPTIONS = (
     click.option("--label", default="auto", show_default=True, help="auto, full, thread, value, warp, quad or none."),
     click.option("--overview", is_flag=True, help="The whole tile by warps, and one block in full."),
     click.option("--swizzle/--no-swizzle", default=None, help="A swizzled layout as before beside after."),
-    click.option("--banks", default="", help="Shared-memory banks of a layout under one access: column:0, row:0@16 (16 bytes a lane), ldmatrix, ldmatrix.trans:8,0, or lanes as a layout."),
+    click.option(
+        "--banks",
+        default="",
+        help="Shared-memory banks of a layout under one access: column:0, row:0@16 (16 bytes a lane), ldmatrix, ldmatrix.trans:8,0, or lanes as a layout.",
+    ),
     click.option("--legend/--no-legend", default=True, help="The row of colours."),
-    click.option("--width", "print_width", default="", help="Width in print: 84mm, or '.9\\linewidth' (TikZ and LaTeX)."),
+    click.option(
+        "--width", "print_width", default="", help="Width in print: 84mm, or '.9\\linewidth' (TikZ and LaTeX)."
+    ),
     click.option("--theme", default="light", help="light, dark, or auto: an SVG that follows the reader's setting."),
     click.option("--caption/--no-caption", default=True, help="The lines of facts around the panels."),
 )
@@ -101,7 +115,13 @@ def app() -> None:
 )
 @with_options(FIGURE_OPTIONS)
 @with_options(READ_OPTIONS)
-@click.option("--scale", type=click.FloatRange(0.05, 20), default=2.0, show_default=True, help="Pixels of a PNG for one of the SVG.")
+@click.option(
+    "--scale",
+    type=click.FloatRange(0.05, 20),
+    default=2.0,
+    show_default=True,
+    help="Pixels of a PNG for one of the SVG.",
+)
 @click.option("--engine", help="TeX engine: pdflatex, lualatex, xelatex or tectonic.")
 @click.option(
     "--templates", type=PATH, multiple=True, help="Folder of templates that go before texgen's own; may be repeated."
@@ -205,12 +225,11 @@ app.add_command(trace)
 def _read(target: str, **options: Any) -> Any:
     """Read, and say every warning once on stderr."""
     from texgen.sources import read
+    from texgen.specs import flat
 
     specs = read(target, **options)
-    listed = list(specs.values()) if isinstance(specs, dict) else specs if isinstance(specs, list) else [specs]
-    for spec in listed:
-        for warning in spec.warnings:
-            print(f"texgen: warning: {warning}", file=sys.stderr)
+    for warning in dict.fromkeys(w for _, spec in flat(specs) for w in spec.warnings):
+        print(f"texgen: warning: {warning}", file=sys.stderr)
     return specs
 
 
@@ -224,6 +243,7 @@ def _show(made: Any) -> None:
 def main() -> None:
     """Run the command line. Exit status 0, 1 for a failure that is explained, 2 for wrong usage."""
     plain_warnings()
+    signal.signal(signal.SIGTERM, _terminated)
     try:
         status = app(standalone_mode=False)
         code = status if isinstance(status, int) else 0
@@ -249,6 +269,8 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("TEXGEN_DEBUG"):
             raise
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            sys.exit(_complain(TexgenError("The disk of the output is full: give another place with -o."), 1))
         code = _complain(
             TexgenError(
                 f"texgen itself failed ({type(error).__name__}: {error}): please report it; TEXGEN_DEBUG=1 shows where."
@@ -256,6 +278,11 @@ def main() -> None:
             1,
         )
     sys.exit(code)
+
+
+def _terminated(number: int, frame: object) -> None:
+    """SIGTERM (make, a CI's time limit) ends us as Ctrl-C does, so that programs we started end too."""
+    raise SystemExit(128 + number)
 
 
 def _complain(error: TexgenError, code: int) -> int:

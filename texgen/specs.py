@@ -6,6 +6,7 @@ Index order is CuTe's: column-major in the operand's tile, ``m + M*k`` for A, ``
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from texgen.errors import TexgenError
-from texgen.layouts import MAX_ENTRIES, IntArray
+from texgen.layouts import MAX_ENTRIES, IntArray, size
 
 SCHEMA = 1
 WIDTHS = {
@@ -294,6 +295,18 @@ def all_to_json(specs: Any) -> str:
     return to_json(specs)
 
 
+def flat(specs: Any, prefix: str = "") -> list[tuple[str, Spec]]:
+    """(name, spec) of a spec or a nested dict or list of specs, names joined by ``-``.
+
+    >>> [name for name, _ in flat({"a": [1, 2], "b": 3})]
+    ['a-0', 'a-1', 'b']
+    """
+    if isinstance(specs, Mapping | list | tuple):
+        items = specs.items() if isinstance(specs, Mapping) else enumerate(specs)
+        return [pair for k, v in items for pair in flat(v, f"{prefix}-{k}" if prefix else str(k))]
+    return [(prefix, specs)]
+
+
 def _value(value: Any, indent: int) -> str:
     pad = " " * indent
     if isinstance(value, dict):
@@ -358,13 +371,13 @@ class _Reader:
 
     def string(self, key: str) -> str:
         value = self.data.get(key, "")
-        if not isinstance(value, str):
-            raise self.fail(key, "a string")
+        if not isinstance(value, str) or not _is_text(value):
+            raise self.fail(key, "a string of Unicode text")
         return value
 
     def strings(self, key: str) -> tuple[str, ...]:
         value = self.data.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(x, str) for x in value):
+        if not isinstance(value, list) or not all(isinstance(x, str) and _is_text(x) for x in value):
             raise self.fail(key, "a list of strings")
         return tuple(value)
 
@@ -397,6 +410,8 @@ class _Reader:
         rows, cols = own.ints("tile", 2) if tile is None or "tile" in data else tile
         if tile is not None and (rows, cols) != tuple(tile):
             raise own.fail("tile", f"{list(tile)}, the operand's part of the MMA's or copy's tile")
+        if rows * cols > MAX_ENTRIES:
+            raise own.fail("tile", f"of at most {MAX_ENTRIES:,} cells")
         raw = data.get("tv")
         if _pairs(raw):
             table = own.array("tv", [[x for p in row for x in p] for row in raw])  # type: ignore[union-attr]
@@ -436,6 +451,9 @@ class _Reader:
         shape = _tuples(self.data.get("shape", list(offsets.shape)))
         if shape is None:
             raise self.fail("shape", "a (nested) list of integers")
+        shape = shape if isinstance(shape, tuple) else (shape,)
+        if math.prod(size(s) for s in shape) != offsets.size:
+            raise self.fail("shape", f"of {offsets.size} cells, as the table is")
         return LayoutSpec(
             layout=self.string("layout"), shape=shape, offsets=offsets, plain=plain, swizzle=swizzle, bits=bits,
             unit=self.string("unit"), coords=arrays, **common,
@@ -448,6 +466,11 @@ class _Reader:
         if not isinstance(value, list) or len(value) != 3 or not all(type(x) is int for x in value):
             raise self.fail(key, "a list of three integers")
         return value[0], value[1], value[2]
+
+
+def _is_text(value: str) -> bool:
+    """False for lone surrogates, which no file can hold."""
+    return not any(0xD800 <= ord(c) <= 0xDFFF for c in value)
 
 
 def _pairs(raw: Any) -> bool:

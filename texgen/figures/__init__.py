@@ -23,7 +23,9 @@ def draw(spec: Spec, options: FigureOptions | None = None) -> Figure:
 
 def _draw(spec: Spec, options: FigureOptions) -> Figure:
     if options.banks and not isinstance(spec, LayoutSpec):
-        raise UsageError("--banks is of a layout in shared memory: give its layout text with --bits, not threads and values.")
+        raise UsageError(
+            "--banks is of a layout in shared memory: give its layout text with --bits, not threads and values."
+        )
     if isinstance(spec, MmaSpec):
         from texgen.figures.mma import draw_mma
 

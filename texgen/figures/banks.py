@@ -73,7 +73,9 @@ def legend(options: FigureOptions) -> tuple[list[LegendItem], str]:
         return [], ""
     shown = min(colors, BANKS // GROUP)
     again = f", modulo {GROUP * colors}" if colors < BANKS // GROUP else ""
-    return [LegendItem(g, f"{GROUP * g}–{GROUP * g + GROUP - 1}") for g in range(shown)], f"Colour: banks ({GROUP * BANK_BYTES} bytes){again}"
+    return [
+        LegendItem(g, f"{GROUP * g}–{GROUP * g + GROUP - 1}") for g in range(shown)
+    ], f"Colour: banks ({GROUP * BANK_BYTES} bytes){again}"
 
 
 def lines_of(found: Access, panel: str = "") -> list[Line]:
@@ -101,6 +103,6 @@ def key_line(found: Access) -> Line:
 
 def alternative_text(found: Access, figure: str) -> str:
     cost = found.conflicts
-    return f"{figure} Each cell has its bank; {found.name} takes {cost.wavefronts} wavefronts where {cost.ideal} would do."
-
-
+    return (
+        f"{figure} Each cell has its bank; {found.name} takes {cost.wavefronts} wavefronts where {cost.ideal} would do."
+    )

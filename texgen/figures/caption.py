@@ -8,7 +8,8 @@ import numpy as np
 
 from texgen.closed_form import closed_form
 from texgen.errors import TexgenError
-from texgen.figures.model import LegendItem, Line
+from texgen.figures.labels import color_key
+from texgen.figures.model import HOLE, LegendItem, Line
 from texgen.figures.options import QUAD, WARP
 from texgen.figures.palette import palette
 from texgen.figures.panels import Style, in_memory, memory_note
@@ -44,6 +45,8 @@ def operand_lines(name: str, operand: TVMap) -> list[Line]:
     text += f"{operand.cells:,} cells" if total == operand.cells else f"{total:,} for {operand.cells:,} cells"
     if copies > 1:
         text += f", {owners_text(operand)}"
+    if holes := int((operand.owner_counts == 0).sum()):
+        text += f", {plural(holes, 'cell')} without an owner"
     if first := value_order(operand):
         text += f", values along {axes[first - 1]} first"
     lines = [Line(text), *_code(name, operand)]
@@ -98,12 +101,15 @@ def legend(operands: list[TVMap], style: Style) -> tuple[list[LegendItem], str]:
     size = {"warp": WARP, "quad": QUAD}.get(style.color_by, 1)
     count = max(o.values if style.color_by == "value" else -(-o.threads // size) for o in held)
     colors = len(palette(style.options.palette))
-    shown = min(count, colors)
-    items = [LegendItem(i, f"{letter}{i}") for i in range(shown)] if colors > 1 else []
+    keys = np.unique(np.concatenate([color_key(o, style.color_by).reshape(-1) for o in held]))
+    shown = sorted({int(k) % colors for k in keys if k >= 0})
+    items = [LegendItem(i, f"{letter}{i}") for i in shown] if colors > 1 else []
+    if (keys == HOLE).any():
+        items.append(LegendItem(HOLE, "no owner"))
     if style.label == "full" and any((o.owner_counts > 1).any() for o in held):
         items.append(LegendItem(None, "held by several threads"))
     again = f" modulo {colors}" if count > colors else ""
-    return items, f"Colour: {style.color_by}{again}" if items[: len(items) - 1] or (shown == 1 and colors > 1) else ""
+    return items, f"Colour: {style.color_by}{again}" if colors > 1 else ""
 
 
 def key_line(style: Style, operands: Mapping[str, TVMap]) -> list[Line]:

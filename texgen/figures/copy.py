@@ -13,7 +13,7 @@ from texgen.figures.overview import detail_panel, group_style, with_detail
 from texgen.figures.palette import palette
 from texgen.figures.panels import check_highlight, check_size, operand_letters, owner_panel, settle
 from texgen.figures.place import assemble
-from texgen.specs import CopySpec, dtype_bits
+from texgen.specs import CopySpec, TVMap, dtype_bits
 
 NAMES = {"S": "Source", "D": "Destination"}
 
@@ -21,8 +21,7 @@ NAMES = {"S": "Source", "D": "Destination"}
 def draw_copy(spec: CopySpec, options: FigureOptions) -> Figure:
     """The figure of a TiledCopy or copy atom. Raises TexgenError for more than a million cells."""
     letters = operand_letters(options.operand, "SD")
-    # Each thread has addresses of its own, also in shared memory: cells get owners, titles say where they lie.
-    operands = {x: replace(operand, memory="rmem") for x, operand in spec.operands().items()}
+    operands = {x: _drawn(operand) for x, operand in spec.operands().items()}
     drawn = [operands[x] for x in letters]
     check_highlight({x: operands[x] for x in letters}, options)
     longest = max(spec.tile)
@@ -73,8 +72,19 @@ def _matrix_lines(spec: CopySpec) -> list[Line]:
             lines.append(Line(f"In shared memory ({NAMES[side].lower()}) the {mode} mode must be contiguous: {count} contiguous {axis} "
                               f"per lane, 16 bytes" + (" (n is the k of an A or B tile)" if axis == "n" else "")))  # fmt: skip
     if "SM_T" in said and "U16" in said and bits == 8 and "16-bit units" not in said:
-        lines.append(Line("The transposing form moves 16-bit units, so two neighbouring 8-bit elements travel together."))
+        lines.append(
+            Line("The transposing form moves 16-bit units, so two neighbouring 8-bit elements travel together.")
+        )
     return lines
+
+
+def _drawn(operand: TVMap) -> TVMap:
+    """The operand as it is drawn: cells get owners where each thread has addresses of its own, also in shared memory.
+
+    Tensor memory that all threads of a warp name alike (stride 0) has no owner to draw.
+    """
+    by_warp = operand.memory == "tmem" and int(operand.owner_counts.min()) > 1
+    return operand if by_warp else replace(operand, memory="rmem")
 
 
 def _panel_title(spec: CopySpec, letter: str) -> str:

@@ -57,7 +57,9 @@ def _draw_banks(spec: LayoutSpec, options: FigureOptions, both: bool) -> Figure:
     """Every cell with its bank, the cells of one access in colour; without the swizzle beside with it."""
     from texgen.figures import banks
 
-    last, found = banks.bank_panel("after" if both else "banks", "After the swizzle" if both else "Banks", spec, options)
+    last, found = banks.bank_panel(
+        "after" if both else "banks", "After the swizzle" if both else "Banks", spec, options
+    )
     panels: list[Panel | None] = [last]
     lines = banks.lines_of(found, "After the swizzle" if both else "")
     if both:
@@ -115,8 +117,9 @@ def _legend(spec: LayoutSpec, options: FigureOptions) -> tuple[list[LegendItem],
     if colors == 1 or not options.legend:
         return [], ""
     unit = chunk(spec)
-    count = min(colors, int(color_key(spec, spec.offsets).max()) + 1)
-    items = [LegendItem(i, str(i)) for i in range(max(count, 0))]
+    items = [LegendItem(int(i), str(i)) for i in np.unique(color_key(spec, spec.offsets) % colors)]
+    if spec.coords:
+        return items, f"Colour: first coordinate modulo {colors}"
     if unit == 1:
         return items, f"Colour: offset modulo {colors}"
     width = f" = {unit * spec.bits // 8} bytes" if spec.bits and unit * spec.bits % 8 == 0 else ""

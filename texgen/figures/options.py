@@ -13,7 +13,9 @@ from texgen.layouts import IntArray
 
 COLOR_BY = ("thread", "value", "warp", "quad")
 THEMES = ("light", "dark", "auto")
-LENGTH = re.compile(r"(?:\d{1,4}(?:\.\d{1,4})?|\.\d{1,4})?(?:\s*(?:mm|cm|in|pt|bp)|\\(?:linewidth|textwidth|columnwidth))")
+LENGTH = re.compile(
+    r"(?:\d{1,4}(?:\.\d{1,4})?|\.\d{1,4})?(?:\s*(?:mm|cm|in|pt|bp)|\\(?:linewidth|textwidth|columnwidth))"
+)
 LABELS = ("auto", "full", "thread", "value", "warp", "quad", "none")
 WARP, QUAD = 32, 4
 

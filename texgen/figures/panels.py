@@ -56,7 +56,9 @@ def check_highlight(operands: Mapping[str, TVMap], options: FigureOptions) -> No
     if highlight is None or any(highlighted(o, highlight).any() for o in held):
         return
     if not held:
-        raise UsageError(f"--highlight {options.highlight!r} needs threads that hold something, and here all is read from memory.")
+        raise UsageError(
+            f"--highlight {options.highlight!r} needs threads that hold something, and here all is read from memory."
+        )
     threads, values = max(o.threads for o in held), max(o.values for o in held)
     raise UsageError(
         f"--highlight {options.highlight!r} picks nothing: the threads are T0 to T{threads - 1}, the values V0 to V{values - 1}."

@@ -59,6 +59,9 @@ def grid(placed: list[list[Panel | None]]) -> tuple[list[Panel], float, float]:
     heights = [max((p.height * p.scale for p in row if p), default=0.0) for row in placed]
     size = text_size(sum(widths), sum(heights))
     left, top = margins(size, aspect)
+    for at, column in enumerate(columns):  # a title may be wider than its panel
+        titles = [title_width(p.title) * size / aspect for p in column if p]
+        widths[at] = max([widths[at], *titles])
     out: list[Panel] = []
     y = 0.0
     for row, height in zip(placed, heights, strict=True):
@@ -66,8 +69,6 @@ def grid(placed: list[list[Panel | None]]) -> tuple[list[Panel], float, float]:
         for panel, width in zip(row, widths, strict=True):
             if panel is not None:
                 out.append(replace(panel, x=round(x, 3), y=round(y, 3)))
-                if len(placed) == 1:  # a title may be wider than its panel
-                    width = max(width, title_width(panel.title) * size / aspect)
             x += width + left + 0.5
         y += height + top + 0.5
     return out, aspect, label

@@ -35,7 +35,10 @@ def draw_tv(spec: TVSpec, options: FigureOptions) -> Figure:
         f"Thread 0 holds {words.held_cells('', operand, 0)}."
     )
     lines = (
-        words.key_line(style, {"TV": operand}) + words.operand_lines("TV", operand) + words.origin_line(spec) + words.note_lines(spec)
+        words.key_line(style, {"TV": operand})
+        + words.operand_lines("TV", operand)
+        + words.origin_line(spec)
+        + words.note_lines(spec)
     )
     return assemble(
         "tv", spec.name, options.title if options.title is not None else (spec.name or operand.layout), [panels],

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from texgen.figures.labels import text_width
-from texgen.figures.model import DIMMED, HOLE, IN_MEMORY, Figure, Panel, rectangles, ticks
+from texgen.figures.model import DIMMED, HOLE, IN_MEMORY, Figure, LegendItem, Panel, rectangles, ticks
 from texgen.figures.palette import DIM, DIM_INK, INK, MEMORY
 from texgen.figures.place import LEADING
 
@@ -48,7 +48,7 @@ def context(figure: Figure) -> dict[str, Any]:
         "figure": head,
         "panels": [panel_context(p, figure) for p in figure.panels],
         "legend": [
-            (legend_y + i * LEADING * size, [{"fill": item.fill, "text": item.text} for item in row])
+            (legend_y + i * LEADING * size, [_swatch(item, figure.palette) for item in row])
             for i, row in enumerate(figure.legend)
         ],
         "lines": [(line, first + i * LEADING * size) for i, line in enumerate(figure.lines)],
@@ -92,6 +92,13 @@ def _fills(panel: Panel) -> Iterator[tuple[str, list[tuple[int, int, int, int]]]
         runs = by_fill[fill]
         for i in range(0, len(runs), RUNS_A_PATH):
             yield fill_name(fill), runs[i : i + RUNS_A_PATH]
+
+
+def _swatch(item: LegendItem, palette: tuple[str, ...]) -> dict[str, Any]:
+    """``fill`` is the fill's name and ``color`` its RRGGBB, both None for the mark of a shared cell."""
+    if item.fill is None:
+        return {"fill": None, "color": None, "text": item.text}
+    return {"fill": fill_name(item.fill), "color": fill_color(item.fill, palette), "text": item.text}
 
 
 def fill_name(fill: int) -> str:

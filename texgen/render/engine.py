@@ -109,6 +109,7 @@ def _run(command: list[str], folder: Path, environment: dict[str, str], time_lim
         return output.decode("utf-8", "replace"), True
     except BaseException:
         end_group(process)
+        process.wait()
         raise
 
 

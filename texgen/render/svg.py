@@ -120,10 +120,11 @@ def _legend(figure: Figure, out: dict[str, Any], text_px: float, ch: float) -> d
         top = base - 0.78 * text_px
         x = start + (text_width(figure.legend_title) + 1.0 if figure.legend_title and i == 0 else 0.0) * text_px
         for item in row:
-            mark = f"M{number(x + side)} {number(top + side)}h{number(-side / 2)}l{number(side / 2)} {number(-side / 2)}z"
-            color = None if item["fill"] is None else fill_color(item["fill"], figure.palette)
+            mark = (
+                f"M{number(x + side)} {number(top + side)}h{number(-side / 2)}l{number(side / 2)} {number(-side / 2)}z"
+            )
             place = {"x": x, "y": top, "side": side, "base": base, "text_x": x + side + 0.25 * text_px}
-            items.append(item | place | {"mark": mark, "color": color})
+            items.append(item | place | {"mark": mark})
             x += side + (1.0 + text_width(item["text"])) * text_px
     base = (figure.caption_y - figure.y0) * ch
     return {"legend": items, "legend_base": base, "legend_start": start}

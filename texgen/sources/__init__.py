@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from texgen.copy_tiling import CopyAtom
 
 CALLABLE = re.compile(r"(?P<place>.+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
-LAYOUT_TEXT = re.compile(r"\s*(?:[(\[\d_?]|(?:S|Sw|Swizzle)\s*<[^>]*>\s*(?:o|∘)\s)")
+LAYOUT_TEXT = re.compile(
+    r"\s*(?:[(\[\d?]|_\d|(?:S|Sw)\s*<|Swizzle\s*(?:\(|<[^>]*>\s*(?:o|∘|_))|(?:[gsrt]mem_)?ptr\s*\[|!cute\.)"
+    r"|\s*(?:cute\.)?(?:Layout|make_layout)\s*\((?!.*(?:\{\}|make_shape|Shape|Int|[A-Za-z_]\w*\s*<))",
+    re.DOTALL,
+)
+"""What layout text begins with; ``make_layout(`` of C++ (``Shape<``, ``_4{}``) goes to the other grammar."""
+IDENTITY_TEXT = re.compile(r"\s*\((?:0\s*,\s*)*0\)\s*(?:o|∘)\s*(?=\S.*@)", re.DOTALL)
+"""The zero coordinate before an identity or TMA tensor's layout, as the DSL prints it."""
+DSL_SWIZZLE = re.compile(r"\s*S\s*<")
+"""How the DSL prints a swizzle (CuTe C++ prints ``Sw<``)."""
 JSON_LIMIT = 512 << 20
 """The largest JSON file that is read, in bytes."""
 
@@ -77,6 +86,7 @@ def read(target: Any, **options: Any) -> Any:
 
 
 def _each(specs: Any, action: Callable[[Spec], Spec]) -> Any:
+    """``action`` of every spec in a nested dict or list."""
     if isinstance(specs, Mapping):
         return several(specs, lambda _, v: _each(v, action))
     if isinstance(specs, list | tuple):
@@ -124,6 +134,8 @@ def _read_text(target: str, options: ReadOptions) -> Any:
         )
     if text.endswith(".json"):
         return _read_json(Path(text))
+    if re.match(r"_?\d", text):
+        return _read_layout_text(text, options)
     if CALLABLE.fullmatch(text):
         from texgen.sources.child import read_callable
 
@@ -135,13 +147,26 @@ def _read_text(target: str, options: ReadOptions) -> Any:
     if text.endswith(".py"):
         raise TexgenError(f"{text} is a program: name the function that returns the object to draw, {text}:function.")
     if LAYOUT_TEXT.match(text):
-        from texgen.sources.text import parse_layout_text
-
-        parsed = parse_layout_text(text)
-        return _read_layout(parsed.layout, options, parsed.bits)
+        return _read_layout_text(text, options)
     if any(c in text for c in "<({"):
         return _read_cpp(text, options)
     return _read_atom(text, options)
+
+
+def _read_layout_text(text: str, options: ReadOptions) -> Spec:
+    from texgen.sources.smem import implied_bits
+    from texgen.sources.text import parse_layout_text
+
+    parsed = parse_layout_text(IDENTITY_TEXT.sub("", text))
+    if (
+        DSL_SWIZZLE.match(text)
+        and not parsed.bits
+        and not options.width
+        and not options.swizzle_unit
+        and not options.tv
+    ):
+        return implied_bits(_read_layout(parsed.layout, options), parsed.layout)
+    return _read_layout(parsed.layout, options, parsed.bits)
 
 
 def _over_tile(specs: Any, options: ReadOptions, what: str) -> Any:
@@ -165,12 +190,12 @@ def _refuse(options: ReadOptions, what: str, *names: str) -> None:
             raise UsageError(f"--{name.replace('_', '-')} does not go with {what}: the object has its own.")
 
 
-def _read_json(path: Path) -> Spec:
-    """A spec or explicit table from a file; for plain index lists a pure swizzle is recognised and noted."""
+def _read_json(path: Path) -> Any:
+    """A spec or explicit table from a file, or a dict or list of them; a pure swizzle is recognised and noted."""
     try:
         if path.stat().st_size > JSON_LIMIT:
             raise TexgenError(f"{path} is larger than {JSON_LIMIT >> 20} MB.")
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise TexgenError(f"{path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
@@ -181,7 +206,16 @@ def _read_json(path: Path) -> Spec:
         raise TexgenError(
             f"{path} is no spec: it is nested too deeply or holds a number with too many digits."
         ) from None
-    return noted(from_dict(data, str(path)))
+    return _from_json(data, str(path), depth=0)
+
+
+def _from_json(data: Any, where: str, depth: int) -> Any:
+    several_of = isinstance(data, dict) and data and not {"kind", "tv", "offsets", "coords", "schema"} & set(data)
+    if depth < 8 and several_of and all(isinstance(v, dict | list) for v in data.values()):
+        return {k: _from_json(v, f"{where}, {k}", depth + 1) for k, v in data.items()}
+    if depth < 8 and isinstance(data, list) and data and all(isinstance(v, dict | list) for v in data):
+        return [_from_json(v, f"{where}, entry {i}", depth + 1) for i, v in enumerate(data)]
+    return noted(from_dict(data, where))
 
 
 def noted(spec: Spec) -> Spec:
@@ -269,7 +303,9 @@ def _read_copy(atom: CopyAtom, options: ReadOptions) -> Any:
         _refuse(options, "a copy atom alone", "tile")
         made = copy_atom(atom)
     elif thr is None or val is None:
-        raise UsageError(f"{atom.name} is a copy: a tiled one needs both a thread layout (--atom-layout) and a value layout (--val-layout).")
+        raise UsageError(
+            f"{atom.name} is a copy: a tiled one needs both a thread layout (--atom-layout) and a value layout (--val-layout)."
+        )
     else:
         made = copy_from_thr_val(atom, thr, val)
     if options.dtype:
@@ -280,6 +316,7 @@ def _read_copy(atom: CopyAtom, options: ReadOptions) -> Any:
 def _read_cpp(text: str, options: ReadOptions) -> Any:
     from texgen.copy_tiling import copy_from_thr_val, copy_from_tv
     from texgen.sources import cpp
+    from texgen.sources.blackwell import catalogue_name
     from texgen.sources.copies import cpp_copy
     from texgen.sources.grammar import ParsedLayout
 
@@ -287,11 +324,11 @@ def _read_cpp(text: str, options: ReadOptions) -> Any:
     if isinstance(found, ParsedLayout):
         return _read_layout(found.layout, options, found.bits)
     if isinstance(found, cpp.CppMmaAtom):
-        return _read_atom(found.atom, options)
+        return _read_atom(catalogue_name(found.atom, found.op_args), options)
     if isinstance(found, cpp.CppTiledMma):
         _refuse(options, "a TiledMMA", "atom_layout", "tile", "val_layout")
         own = replace(options, atom_layout=found.atom_layout, tile=found.tile, val_layout=found.val_layout)
-        return _read_atom(found.atom, own)
+        return _read_atom(catalogue_name(found.atom, found.op_args), own)
     atom = cpp_copy(found.op, found.dtype, found.op_args)
     if isinstance(found, cpp.CppCopyAtom):
         return _read_copy(atom, options)

@@ -15,7 +15,7 @@ from texgen.errors import TexgenError
 from texgen.layouts import AnyLayout, Basis, ComposedLayout, IntArray, Layout, Swizzle, size, tv_table
 from texgen.several import several
 from texgen.sources import dsl_names as names
-from texgen.sources.smem import layout_spec, reach
+from texgen.sources.smem import implied_bits, layout_spec, reach
 from texgen.specs import CopySpec, LayoutSpec, MmaSpec, Spec, TVMap, TVSpec
 
 Specs: TypeAlias = "Spec | dict[str, Specs] | list[Specs]"
@@ -25,6 +25,10 @@ ACCEPTED = (
     "or a dict or list of those"
 )
 SPECS = (MmaSpec, CopySpec, TVSpec, LayoutSpec)
+
+
+DEEPEST = 8
+"""How deep dicts and lists of objects may be nested."""
 
 
 def is_dsl_object(obj: Any) -> bool:
@@ -44,7 +48,7 @@ def _from_dsl(obj: Any) -> bool:
     return any(str(cls.__module__).split(".")[0] == "cutlass" for cls in type(obj).__mro__)
 
 
-def read_any(obj: Any, *, name: str = "", bits: int = 0, swizzle_unit: str = "") -> Specs:
+def read_any(obj: Any, *, name: str = "", bits: int = 0, swizzle_unit: str = "", depth: int = 0) -> Specs:
     """The Spec of a DSL object; of a dict a dict whose keys become the names, of a list or tuple a list.
 
     An entry of a dict that cannot be drawn is left out with a TexgenWarning, unless there is no other.
@@ -53,16 +57,19 @@ def read_any(obj: Any, *, name: str = "", bits: int = 0, swizzle_unit: str = "")
     """
     if isinstance(obj, SPECS):
         return obj
+    if depth > DEEPEST:
+        raise TexgenError(f"These dicts and lists are nested more than {DEEPEST} deep, or hold themselves: give a plain dict of objects.")
+    deeper = {"bits": bits, "swizzle_unit": swizzle_unit, "depth": depth + 1}
     if type(obj).__name__ == "TmaInfo" and _from_dsl(obj):
         obj = {"shared memory": obj.smem_layout, "TMA tensor": obj.tma_tensor}
     if isinstance(obj, Mapping):
         for k, v in obj.items():
             if not is_dsl_object(v) and not isinstance(v, (*SPECS, Mapping, list, tuple)):
                 _entry(str(k), v)  # nothing of the DSL's: the whole call is wrong
-        return several(obj, lambda k, v: _entry(k, v, bits=bits, swizzle_unit=swizzle_unit))
+        return several(obj, lambda k, v: _entry(k, v, **deeper))
     if isinstance(obj, (list, tuple)) and _is_plain(obj):
         labels = (f"{name}[{i}]" if name else "" for i in range(len(obj)))
-        return [_entry(n, v, bits=bits, swizzle_unit=swizzle_unit) for n, v in zip(labels, obj, strict=True)]
+        return [_entry(n, v, **deeper) for n, v in zip(labels, obj, strict=True)]
     return read_object(obj, name=name, bits=bits, swizzle_unit=swizzle_unit)
 
 
@@ -100,7 +107,9 @@ def read_object(obj: Any, *, name: str = "", bits: int = 0, swizzle_unit: str = 
     if _has(obj, "element_type") and _has(obj, "iterator"):
         return _read_tensor(obj, name, bits, swizzle_unit)
     if _has(obj, "shape") and (_has(obj, "stride") or _has(obj, "outer") or hasattr(obj, "outer")):
-        return layout_spec(to_layout(obj), name=name, bits=bits, unit=swizzle_unit, source=source())
+        layout = to_layout(obj)
+        spec = layout_spec(layout, name=name, bits=bits, unit=swizzle_unit, source=source())
+        return spec if bits or swizzle_unit else implied_bits(spec, layout)
     raise TexgenError(f"texgen cannot draw {_a(obj)}: give {ACCEPTED}.")
 
 

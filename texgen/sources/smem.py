@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from texgen.layouts import (
     MAX_ENTRIES,
     AnyLayout,
     Basis,
+    ComposedLayout,
     IntArray,
     Layout,
     Stride,
@@ -21,6 +23,7 @@ from texgen.specs import LayoutSpec
 
 UNITS = ("elements", "bytes")
 
+IMPLIED_WIDTHS = (4, 8, 16, 32, 64)
 BYTE_BASE = 4
 """Swizzles of byte addresses keep the low 4 bits (16-byte chunks); in elements only 8-bit ones look alike."""
 
@@ -64,6 +67,31 @@ def layout_spec(layout: AnyLayout, *, name: str = "", bits: int = 0, unit: str =
 def default_unit(swizzle: Swizzle, bits: int) -> str:
     """``bytes`` for a swizzle that looks like one of byte addresses over elements of known width, else ``elements``."""
     return "bytes" if bits and bits != 8 and swizzle.base >= BYTE_BASE else "elements"
+
+
+def implied_bits(spec: LayoutSpec, layout: AnyLayout) -> LayoutSpec:
+    """The spec of a layout as the DSL makes or prints it, its swizzle taken as one of byte addresses where that fits.
+
+    The DSL's shared-memory atoms are ``S<B,4,3>`` on bytes for every element type, and their contiguous mode is as long
+    as the swizzle's row of 2^(B+4) bytes: the width of an element follows. Where it does not follow the spec comes
+    back as it is, with its warning.
+    """
+    if not isinstance(layout, ComposedLayout) or not isinstance(layout.inner, Swizzle):
+        return spec
+    swizzle = layout.inner
+    if swizzle.base != BYTE_BASE or swizzle.shift != 3 or not swizzle.bits or spec.bits:
+        return spec
+    row = max((n for n, d in flat(layout.outer.shape, layout.outer.stride) if d == 1), default=0)
+    row_bits = 8 << (swizzle.bits + BYTE_BASE)
+    if not row or row_bits % row or row_bits // row not in IMPLIED_WIDTHS:
+        return spec
+    bits = row_bits // row
+    note = (
+        f"Elements of {bits} bits: a row of {row} fills the swizzle's {row_bits // 8} bytes "
+        f"(--bits or --swizzle-unit elements say otherwise)."
+    )
+    placed = layout_spec(layout, name=spec.name, bits=bits, unit="bytes", source=spec.source)
+    return replace(placed, notes=(*placed.notes, note))
 
 
 def in_elements(swizzle: Swizzle, bits: int, unit: str) -> tuple[Swizzle, tuple[str, ...], tuple[str, ...]]:

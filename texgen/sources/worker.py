@@ -271,7 +271,9 @@ def _read(made: Any, target: str, request: Reply) -> Any:
     if not isinstance(made, dsl.SPECS) and not dsl.is_dsl_object(made) and not _holds(made):
         raise TexgenError(f"{target} returned {_kind(made)}: it must return {dsl.ACCEPTED}.")
     try:
-        return dsl.read_any(made, bits=request.get("bits", 0), swizzle_unit=request.get("swizzle_unit", ""))
+        return dsl.read_any(
+            made, name=request.get("label", ""), bits=request.get("bits", 0), swizzle_unit=request.get("swizzle_unit", "")
+        )
     except TexgenError as e:
         raise TexgenError(f"{target}: {e.message}", e.detail) from None
     except BaseException as e:
@@ -409,7 +411,7 @@ def read_atom(request: Reply) -> Reply:
                 if wanted_archs(e):
                     raise
                 raise TexgenError(f"The DSL refuses {entry.name} so tiled: {_one_line(e)}", _own_traceback(e)) from None
-            return dsl.read_any(made, name=entry.name)
+            return _read(made, entry.name, {"label": entry.name, **request})
 
     return {"specs": pack(under_arch(request, attempt))}
 
