@@ -90,10 +90,9 @@ def owner_panel(
         return Panel(key, title, row_index, column_index, down, across, fill, transposed=transpose, **more)  # type: ignore[arg-type]
 
     if in_memory(operand):
-        ctas = cta_blocks(operand)
-        blocks = oriented_blocks(ctas, transpose, row_index, column_index)
+        ctas = oriented_blocks(cta_blocks(operand), transpose, row_index, column_index)
         fill = np.full((len(row_index), len(column_index)), IN_MEMORY)
-        return panel(fill, blocks=blocks, note="" if blocks else memory_note(operand))
+        return panel(fill, blocks=ctas, note="" if ctas else memory_note(operand))
 
     highlight = parse_highlight(style.options.highlight)
     colors = len(palette(style.options.palette))

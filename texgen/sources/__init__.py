@@ -165,7 +165,8 @@ def _read_layout_text(text: str, options: ReadOptions) -> Spec:
         and not options.swizzle_unit
         and not options.tv
     ):
-        return implied_bits(_read_layout(parsed.layout, options), parsed.layout)
+        spec = _read_layout(parsed.layout, options)
+        return implied_bits(spec, parsed.layout) if isinstance(spec, LayoutSpec) else spec
     return _read_layout(parsed.layout, options, parsed.bits)
 
 
