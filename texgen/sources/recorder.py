@@ -344,7 +344,7 @@ def _recorded(e: _Event, seen: Sighted, function: Function) -> Recorded:
 def _read_layout(payload: dict[str, Any]) -> Spec:
     if not payload.get("layout"):
         raise TexgenError("The TMA atom's shared-memory layout was not seen, and the atom has no thread-value layout.")
-    return reading.smem_spec(payload["layout"], payload.get("bits", 0), payload["source"])
+    return reading.smem_spec(payload["layout"], payload.get("bits", 0), payload["source"], payload.get("for_mma", False))
 
 
 def _join_allocations(recording: Recording, merged: dict[Any, Recorded]) -> None:
@@ -832,7 +832,7 @@ def _install(patches: _Patches) -> None:
         if name in _PARTITIONS:
             patches.function(module, name, _seeing(functools.partial(_partition, name)))
         elif "tma_atom" in name:
-            patches.function(module, name, _wrap_tma)
+            patches.function(module, name, functools.partial(_wrap_tma, name))
         elif name == "make_tensor":
             patches.function(module, name, _seeing(_made_tensor))
         else:
@@ -973,13 +973,13 @@ def _made_tensor(result: Any, args: Any, kwargs: Any) -> None:
     _saw_tensor(getattr(result, "element_type", None), layout, None, False)
 
 
-def _wrap_tma(original: Any) -> Any:
+def _wrap_tma(name: str, original: Any) -> Any:
     """The atom is built inside: what it is built with is known before."""
 
     def enter(args: Any, kwargs: Any) -> Any:
         _state.inside += 1
         before = _tma_context.value
-        _enter_tma(args, kwargs)
+        _enter_tma(args, kwargs, name[-2:] in ("_A", "_B"))
         return before
 
     def leave(before: Any, result: Any, args: Any, kwargs: Any) -> None:
@@ -990,7 +990,7 @@ def _wrap_tma(original: Any) -> Any:
 
 
 @_guarded
-def _enter_tma(args: Any, kwargs: Any) -> None:
+def _enter_tma(args: Any, kwargs: Any, for_mma: bool) -> None:
     from texgen.sources.dsl_names import dtype_name
 
     tensor = _argument(args, kwargs, 1, "gmem_tensor")
@@ -1000,7 +1000,7 @@ def _enter_tma(args: Any, kwargs: Any) -> None:
     if text:
         _use_layout(text, dtype)
     _tma_context.value = {
-        "layout": text, "bits": _width(dtype), "dtype": dtype_name(dtype), "tensor": str(getattr(tensor, "type", "")),
+        "layout": text, "bits": _width(dtype), "dtype": dtype_name(dtype), "tensor": str(getattr(tensor, "type", "")), "for_mma": for_mma,
     }  # fmt: skip
 
 

@@ -144,7 +144,7 @@ def facts(o: Recorded) -> list[str]:
     """What a box says of an object, in two or three short lines."""
     spec = o.spec
     if isinstance(spec, MmaSpec):
-        return [spec.name, f"tile {'×'.join(map(str, spec.tile_mnk))}, {spec.threads} threads"]
+        return [spec.name, f"tile {'×'.join(map(str, spec.tile_mnk))}, {_count(spec)}"]
     if isinstance(spec, CopySpec):
         bits = "" if not spec.S.dtype else f" {spec.S.dtype}"
         return [spec.name, f"tile {spec.tile[0]}×{spec.tile[1]}{bits}, {spec.threads} threads"]
@@ -157,6 +157,12 @@ def facts(o: Recorded) -> list[str]:
             [f"as {', '.join(o.tensors[:3])}"] if o.tensors else []
         )
     return [o.details.get("op_name", "") or o.kind.replace("_", " "), *([o.error[:60]] if o.error and not o.details.get("op_name") else [])]
+
+
+def _count(spec: MmaSpec) -> str:
+    """``128 threads``; of tcgen05, whose thread-value maps count CTAs, ``2 CTAs``."""
+    word = "CTA" if spec.C.memory == "tmem" else "thread"
+    return f"{spec.threads} {word}{'' if spec.threads == 1 else 's'}"
 
 
 def follow(o: Recorded) -> tuple[str, list[Mini]]:
@@ -180,7 +186,8 @@ def follow(o: Recorded) -> tuple[str, list[Mini]]:
 def warp_text(operand: TVMap, verb: str) -> str:
     """``moves rows 0–3, columns 0–63; T0 has (0,0)–(0,7)``, from the table itself."""
     if operand.memory != "rmem":
-        return f"{verb} read from {'shared' if operand.memory == 'smem' else 'tensor'} memory by all.".replace(": ", ": ", 1)
+        memory = "shared memory" if operand.memory == "smem" else "tensor memory"
+        return f"{verb} read from {memory} by all." if verb.endswith(":") else f"{verb} {memory};"
     lanes = min(LANES, operand.threads)
     rows, columns = operand.coordinates()
     first = [(int(r), int(c)) for r, c in zip(rows[0], columns[0], strict=True)]
@@ -222,7 +229,7 @@ def mini_of(name: str, operand: TVMap) -> Mini | None:
 def used_objects(launch: Launch, objects: list[Recorded]) -> list[Recorded]:
     """Those that a launch's kernel or its host function builds, in the order of the source."""
     own = [o for o in objects if o.launch is launch]
-    return sorted(own, key=lambda o: (o.function_line and 0, o.file, o.line, o.order))
+    return sorted(own, key=lambda o: (o.file, o.line, o.order))
 
 
 def capacity(arch: str) -> int:

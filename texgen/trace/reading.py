@@ -179,26 +179,26 @@ def copy_spec(op: dict[str, Any], text: str, parts: dict[str, str], value_type: 
     return replace(dsl._read_copy(made, ""), source=source)
 
 
-def smem_spec(text: str, bits: int, source: str, unit: str = "") -> LayoutSpec:
+def smem_spec(text: str, bits: int, source: str, for_mma: bool = False) -> LayoutSpec:
     """The spec of a shared-memory layout: of a staged one its first stage, of one partitioned for an MMA its tile."""
     whole = layout(text)
-    drawn, notes = plane(whole)
-    spec = layout_spec(drawn, bits=bits, unit=unit, source=source)
+    drawn, notes = plane(whole, for_mma)
+    spec = layout_spec(drawn, bits=bits, source=source)
     return replace(spec, notes=(*notes, *spec.notes)) if notes else spec
 
 
-def plane(whole: AnyLayout) -> tuple[AnyLayout, tuple[str, ...]]:
+def plane(whole: AnyLayout, for_mma: bool = False) -> tuple[AnyLayout, tuple[str, ...]]:
     """(two modes of a layout to draw, notes on what was left out or grouped).
 
-    ``((M,K),restM,restK,stages)``, as the DSL partitions operands for tcgen05, becomes M by K; modes past the second
-    are stages, of which the first is drawn.
+    ``((M,K),restM,restK,stages)``, as the DSL partitions operands for tcgen05, becomes M by K (with no stages only where
+    ``for_mma`` says so); modes past the second are stages, of which the first is drawn.
     """
     outer = whole.outer if isinstance(whole, ComposedLayout) else whole
     if outer.rank <= 2:
         return whole, ()
     notes: list[str] = []
     modes = [outer.mode(i) for i in range(outer.rank)]
-    if outer.rank == 4 and modes[0].rank == 2:
+    if outer.rank in ((3, 4) if for_mma else (4,)) and modes[0].rank == 2:
         mk = modes[0]
         rows, columns = _join(mk.mode(0), modes[1]), _join(mk.mode(1), modes[2])
         stages = modes[3:]
