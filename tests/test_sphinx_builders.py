@@ -96,9 +96,9 @@ def test_s16_dark_mode(site):
     """S16: what is inlined takes the colour of the theme's text outside its cells; a file lies on a light card."""
     built = site.build()
     style = re.sub(r"\s+", " ", built.text("_static/texgen.css"))
-    assert ".texgen-picture .txg-page { fill: none; }" in style
-    assert ".texgen-picture .txg-ink { fill: currentColor; }" in style
-    assert ".texgen-picture .txg-frame { stroke: currentColor; }" in style
+    assert ".texgen-picture svg.texgen .txg-page { fill: none; }" in style
+    assert ".texgen-picture svg.texgen .txg-ink { fill: currentColor; }" in style
+    assert ".texgen-picture svg.texgen .txg-frame { stroke: currentColor; }" in style
     assert re.search(r"img\.texgen-card \{[^}]*background: #fff", style)
     svg = built.figures()[0]
     assert re.search(r'<rect class="txg-page"[^>]*fill="#fff"', svg), "a copy without the style is light"
@@ -332,3 +332,9 @@ def test_s03_no_deprecation_warnings(site, recwarn):
 
 def test_copied_projects_exist():
     assert copied and (PROJECTS / "kernels" / "conf.py").is_file()
+
+
+def test_the_page_wins_over_a_figure_with_a_theme_of_its_own(site):
+    """The page's rules are more specific than those inside an SVG drawn with ``:theme: dark``."""
+    style = site.build().text("_static/texgen.css")
+    assert all(".texgen-picture svg.texgen .txg-" in line for line in style.splitlines() if ".txg-" in line)
