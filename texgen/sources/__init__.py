@@ -146,6 +146,12 @@ def _read_text(target: str, options: ReadOptions) -> Any:
         return _over_tile(made, options, "a callable")
     if text.endswith(".py"):
         raise TexgenError(f"{text} is a program: name the function that returns the object to draw, {text}:function.")
+    if "\n" in text:
+        from texgen.sources.printout import is_printout, read_printout
+
+        if is_printout(text):
+            _refuse(options, "a print-out", "atom_layout", "tile", "val_layout", "tv", "live")
+            return read_printout(text)
     if LAYOUT_TEXT.match(text):
         return _read_layout_text(text, options)
     if any(c in text for c in "<({"):
