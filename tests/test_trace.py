@@ -126,7 +126,7 @@ def test_shared_memory():
     assert (struct.name, struct.size) == ("storage", 3 * 8192)
     assert struct.fields == [("sQ", 8192, 0), ("sK", 8192, 8192), ("sV", 8192, 16384)]
     assert {o.name: o.tensors for o in r.objects if o.kind == "smem_layout"} == {"sQ_layout": ["sQ", "sO"], "sKV_layout": ["sK", "sV"]}
-    a, b, c = (o.spec for o in traced("hopper_gemm").recording.objects if o.kind == "smem_layout")
+    a, _, c = (o.spec for o in traced("hopper_gemm").recording.objects if o.kind == "smem_layout")
     assert (a.bits, a.unit, a.swizzle, a.offsets.shape) == (16, "bytes", (3, 4, 3), (128, 64))
     assert "Stage 0 of 3" in a.notes[0] and c.offsets.shape == (64, 32)
     a = next(o.spec for o in traced("blackwell_gemm").recording.objects if o.name == "a_smem_layout")
@@ -333,6 +333,19 @@ def test_driver_calls_and_hardware_info(tmp_path, capfd):
     made = trace(str(write(tmp_path, source)), arch="sm_90a")
     assert capfd.readouterr().out == "0 0 1\nCUstream\n66\n" and made.status == 0
     assert "cuda.bindings.driver.cuInit" in made.replaced
+
+
+@pytest.mark.gpu
+@pytest.mark.torch
+def test_on_a_gpu_a_traced_run_equals_an_untraced_one(tmp_path):
+    program = str(PROGRAMS / "simt_sgemm.py")
+    results = [tmp_path / "plain.pt", tmp_path / "traced.pt"]
+    plain = subprocess.run([sys.executable, program, "--save", str(results[0])], capture_output=True, text=True)
+    assert plain.returncode == 0 and "PASS" in plain.stdout, plain.stderr
+    made = trace(program, ["--save", str(results[1])])
+    assert (made.ended, made.status, made.replaced, made.launches) == ("end", 0, [], 1)
+    assert results[0].read_bytes() == results[1].read_bytes()
+    assert found(made) == lines("simt_sgemm", SGEMM)
 
 
 # The command and the report

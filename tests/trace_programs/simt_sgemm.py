@@ -112,13 +112,14 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--mnk", type=lambda t: tuple(int(x) for x in t.split(",")), default=(128, 128, 64))
     parser.add_argument("--skip_ref_check", action="store_true")
+    parser.add_argument("--save", help="a file for the bytes of C")
     args = parser.parse_args()
     if not torch.cuda.is_available():
         raise RuntimeError("Ampere GPU is required to run this example!")
     m, n, k = args.mnk
     torch.manual_seed(1024)
     a = torch.empty(m, k, dtype=torch.int32).random_(-5, 5).to(dtype=torch.float32, device="cuda")
-    b = torch.randn(n, k, device="cuda")
+    b = torch.randint(-5, 5, (n, k), device="cuda").float()
     c = torch.zeros(m, n, dtype=torch.float32).cuda()
     a_tensor = from_dlpack(a, assumed_align=16).mark_layout_dynamic(leading_dim=1)
     b_tensor = from_dlpack(b, assumed_align=16).mark_layout_dynamic(leading_dim=1)
@@ -131,6 +132,9 @@ def main():
     if not args.skip_ref_check:
         torch.testing.assert_close(c.cpu(), (a @ b.T).cpu())
         print("PASS")
+    if args.save:
+        with open(args.save, "wb") as file:
+            file.write(c.cpu().numpy().tobytes())
 
 
 if __name__ == "__main__":

@@ -226,7 +226,7 @@ class Recording:
         for e in self._of("allocation"):
             seen = naming.sighted(e.places)
             out.append(Allocation(
-                seen.name, seen.file, seen.line, seen.code, e.payload["size"], e.payload.get("dtype", ""),
+                seen.name, seen.file, seen.line, seen.code, e.payload["size"] or reading.bytes_of(e.payload["layout"], e.payload["bits"]), e.payload.get("dtype", ""),
                 e.payload.get("layout", ""), e.payload.get("fields", []), e.launch,
             ))  # fmt: skip
         return out
@@ -667,8 +667,8 @@ def _saw_tensor(dtype: Any, layout: Any, swizzle: Any, own: bool) -> None:
 def _saw_allocation(size: int, dtype: Any, layout: str, fields: list[tuple[str, int, int]]) -> None:
     from texgen.sources.dsl_names import dtype_name
 
-    payload = {"size": size, "dtype": dtype_name(dtype), "layout": reading.bare(layout), "fields": fields}
-    _record("allocation", str(size), payload)
+    payload = {"size": size, "bits": _width(dtype), "dtype": dtype_name(dtype), "layout": reading.bare(layout), "fields": fields}
+    _record("allocation", f"{size} {layout}", payload)
 
 
 @_guarded
@@ -850,7 +850,8 @@ def _install(patches: _Patches) -> None:
 
 def _subclasses(cls: type) -> list[type]:
     out: list[type] = []
-    for sub in cls.__subclasses__():
+    subclasses: list[type] = cls.__subclasses__()
+    for sub in subclasses:
         out += [sub, *_subclasses(sub)]
     return out
 
@@ -924,7 +925,7 @@ def _allocated_tensor(result: Any, args: Any, kwargs: Any) -> None:
     dtype, layout = _argument(args, kwargs, 1, "element_type"), _argument(args, kwargs, 2, "layout")
     _saw_tensor(dtype, layout, _argument(args, kwargs, 4, "swizzle"), True)
     text = f"{layout}:1" if isinstance(layout, int) else _layout_text(layout)
-    _saw_allocation(reading.bytes_of(text, _width(dtype)), dtype, text, [])
+    _saw_allocation(0, dtype, text, [])
 
 
 @_guarded
