@@ -17,6 +17,12 @@ pytestmark = pytest.mark.dsl
 PROGRAMS = Path(__file__).parent / "trace_programs"
 
 
+@pytest.fixture(autouse=True)
+def no_gpu(monkeypatch, request):
+    if request.node.get_closest_marker("gpu") is None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+
+
 @cache
 def traced(name, *arguments):
     return trace(str(PROGRAMS / f"{name}.py"), list(arguments))

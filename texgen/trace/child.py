@@ -264,13 +264,14 @@ def _show(error: BaseException, hook: Any) -> None:
 
 def _theirs(trace: types.TracebackType | None) -> types.TracebackType | None:
     """A traceback without the frames of this file and of the recorder's wrappers."""
-    from texgen.sources.recorder import _OURS, _WRAPPERS
+    from texgen.sources.recorder import _OURS
+    from texgen.trace.wrapping import WRAPPERS
 
     ours = (os.path.abspath(__file__), _OURS)
     kept: list[types.TracebackType] = []
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if file != _WRAPPERS and os.path.abspath(file) not in ours:
+        if file != WRAPPERS and os.path.abspath(file) not in ours:
             kept.append(trace)
         trace = trace.tb_next
     out: types.TracebackType | None = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from texgen.sources.recorder import Recording
+    from texgen.trace.records import Recording
     from texgen.trace.report import Drawer
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from texgen.figures.model import rectangles
 from texgen.layouts import IntArray
-from texgen.sources.recorder import Launch, Partition, Recorded
 from texgen.specs import CopySpec, LayoutSpec, MmaSpec, TVMap
+from texgen.trace.records import Launch, Partition, Recorded
 
 STAGES = ("global", "load", "shared", "feed", "mma", "accumulators", "epilogue", "store", "result")
 TITLES = {

@@ -8,8 +8,8 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from texgen.sources.recorder import Launch, Recording, _Event
 from texgen.trace.naming import Place
+from texgen.trace.records import Event, Launch, Recording
 
 
 class JournalRecording(Recording):
@@ -25,8 +25,8 @@ class JournalRecording(Recording):
         """Append one line."""
         os.write(self._file, (json.dumps({"pid": os.getpid(), **line}) + "\n").encode())
 
-    def _add_launch(self, made: Launch) -> Launch:
-        known = super()._add_launch(made)
+    def add_launch(self, made: Launch) -> Launch:
+        known = super().add_launch(made)
         self.say(op="launch", id=self._number(known), launch=asdict(known))
         return known
 
@@ -37,7 +37,7 @@ class JournalRecording(Recording):
             self._kept.append(thing)
         return number
 
-    def _note(self, event: _Event) -> None:
+    def _note(self, event: Event) -> None:
         new = id(event) not in self._numbers
         line: dict[str, Any] = {
             "op": "event", "id": self._number(event), "sightings": event.sightings, "payload": event.payload,
@@ -55,7 +55,7 @@ class JournalRecording(Recording):
 def read(path: Path) -> tuple[Recording, list[dict[str, Any]]]:
     """(the recording that a journal holds, its other lines). A line cut short by the process's end is left out."""
     made, others = Recording(), []
-    events: dict[tuple[int, int], _Event] = {}
+    events: dict[tuple[int, int], Event] = {}
     launches: dict[tuple[int, int], Launch] = {}
     names = {f.name for f in fields(Launch)}
     for text in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else ():
@@ -67,7 +67,7 @@ def read(path: Path) -> tuple[Recording, list[dict[str, Any]]]:
         if line["op"] == "launch":
             launch = launches.get(key)
             if launch is None:
-                launches[key] = made._add_launch(Launch(**{k: v for k, v in line["launch"].items() if k in names}))
+                launches[key] = made.add_launch(Launch(**{k: v for k, v in line["launch"].items() if k in names}))
             else:
                 launch.sightings = line["launch"]["sightings"]
         elif line["op"] == "event":
@@ -77,7 +77,7 @@ def read(path: Path) -> tuple[Recording, list[dict[str, Any]]]:
                 event.sightings, event.payload = line["sightings"], _tuples(line["payload"])
                 event.launch = launch or event.launch
             elif "kind" in line:
-                event = events[key] = _Event(
+                event = events[key] = Event(
                     line["kind"], (), line["text"], _tuples(line["payload"]), line["trace"], launch, line["callee"],
                     len(events), line["sightings"], [Place(*p) for p in line["places"]], (key[0], *line["call"]),
                 )  # fmt: skip

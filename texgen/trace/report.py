@@ -17,10 +17,10 @@ from texgen.figures.model import Figure
 from texgen.figures.palette import palette
 from texgen.render.environment import fill
 from texgen.render.files import write
-from texgen.sources.recorder import Launch, Recorded, Recording
 from texgen.specs import LayoutSpec, MmaSpec, Spec
 from texgen.trace import flow, naming
 from texgen.trace.flow import Box
+from texgen.trace.records import Launch, Recorded, Recording
 from texgen.trace.run import Trace
 
 FULL_CELLS = 1200

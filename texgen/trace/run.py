@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from texgen.errors import TexgenError, UsageError
-from texgen.sources.recorder import Recording
 from texgen.trace import journal, standins
+from texgen.trace.records import Recording
 
 ROOT = str(Path(__file__).resolve().parents[2])
 START = (

@@ -11,6 +11,7 @@ import functools
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import re
 import sys
 import threading
@@ -182,7 +183,7 @@ def properties(device: Device) -> types.SimpleNamespace:
 
 def patch_dsl(device: Device) -> None:
     """``HardwareInfo``, tensors of the CPU typed as global memory, ``benchmark`` and ``convert``."""
-    from texgen.sources.recorder import _rename
+    from texgen.trace.wrapping import rename
 
     with contextlib.suppress(Exception):
         import warnings
@@ -217,7 +218,7 @@ def patch_dsl(device: Device) -> None:
                 swap[id(module.benchmark)] = _benchmark(module.benchmark)
             if callable(getattr(module, "convert", None)):
                 swap[id(module.convert)] = standin("cute.testing.convert", None)
-    _rename(swap)
+    rename(swap)
 
 
 def _hardware_init(self: Any, device_id: int = 0) -> None:
