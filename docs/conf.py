@@ -43,6 +43,7 @@ autodoc_typehints_format = "short"
 html_theme = "furo"
 html_title = "texgen"
 html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
 html_css_files = ["site.css"]
 html_js_files = [("site.js", {"defer": "defer"})]
 html_copy_source = False

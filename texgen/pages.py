@@ -21,8 +21,8 @@ from texgen.specs import CopySpec, MmaSpec
 CELLS = 900
 """A page draws its largest atom of at most so many cells."""
 DRAWN_N = 16
-ROWS_OF_MEMORY = 16
-"""Rows that are drawn of an operand that no thread holds a part of."""
+PAIR, PAIR_N = "_2SM_256x", 32
+"""A page of tcgen05 draws a pair of CTAs, whose parts tell more than the one part of a single CTA."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,11 @@ class Family:
     def ns(self) -> tuple[int, ...]:
         """The Ns, empty for a single atom."""
         return tuple(e.n for e in self.entries) if self.entries[0].n else ()
+
+    @property
+    def example(self) -> Entry:
+        """The atom whose rule is put into words: a small N, but one that shows how N goes on."""
+        return self.entries[min(1, len(self.entries) - 1)]
 
     @property
     def shape(self) -> str:
@@ -155,17 +160,27 @@ class Page:
     def drawn(self) -> Entry:
         """The atom of the picture: the largest that is no more than ``CELLS`` cells, A in registers where it can be."""
         best: list[tuple[tuple[Any, ...], Entry]] = []
-        for f in self.families:
-            entry = min(f.entries, key=lambda e: abs(e.n - DRAWN_N)) if f.ns else f.entries[0]
+        for i, f in enumerate(self.families):
+            pair = PAIR in f.name
+            entry = min(f.entries, key=lambda e: abs(e.n - (PAIR_N if PAIR in e.name else DRAWN_N))) if f.ns else f.entries[0]
             cells = _cells(entry)
-            memory = f.line.get("mem", ["rmem"] * 3)[0]
-            best.append(((cells <= CELLS, memory == "rmem", "SPARSE" not in f.name, cells if cells <= CELLS else -cells), entry))
+            small = cells <= CELLS
+            in_registers = f.line.get("mem", ["rmem"])[0] == "rmem"
+            last = i if self.kind == "copy" else -i
+            best.append(((pair, small, in_registers, "SPARSE" not in f.name, cells if small else -cells, last), entry))
         return max(best, key=lambda b: b[0])[1]
 
     @property
     def is_in_memory(self) -> bool:
         """True if no thread holds a part of any operand (tcgen05)."""
         return "rmem" not in self.drawn.line.get("mem", ["rmem"])
+
+    @property
+    def rows(self) -> str:
+        """Which rows of A and C are drawn, empty for all: of operands in memory a few of each CTA."""
+        if not self.is_in_memory:
+            return ""
+        return "0:8,128:136" if PAIR in self.drawn.name else "0:16"
 
     @cached_property
     def spec(self) -> MmaSpec | CopySpec:
@@ -192,7 +207,7 @@ def _place(family: Family) -> tuple[str, str]:
     if line["kind"] == "copy":
         return "copy", COPIES.get(op, "Shuffle") + (f", {arch}" if arch else "")
     types = list(line["types"])
-    a, _, c = types if all(types) else ("f8f6f4", "", "block scaled" if name.endswith("_VS") else "f32")
+    a, _, c = types if all(types) else ("f8f6f4", "", "f32")
     a = NAMES.get(a, a)
     if arch.startswith("gfx"):
         return "amd", f"{'MFMA' if 'MFMA' in name else 'WMMA'} {arch}, {a}"
@@ -206,7 +221,7 @@ def _place(family: Family) -> tuple[str, str]:
         return "tcgen05", f"tcgen05 {arch}, {_tcgen05(op)}{a}{to}{sparse}"
     if arch == "sm_90a":
         return "warpgroup", f"wgmma {arch}, {a}{to}{sparse}"
-    scaled = ", block scaled" if "_VS" in name and "block scaled" not in to else ""
+    scaled = ", block scaled" if "_VS" in name else ""
     return "warp", f"mma {arch}, {a}{to}{scaled}{sparse}"
 
 

@@ -17,10 +17,11 @@ from sphinx.util.nodes import make_refnode
 
 from texgen.figures.caption import AXES
 from texgen.figures.panels import in_memory, memory_note
-from texgen.pages import ROWS_OF_MEMORY, SECTIONS, Family, Page, pages, spread
+from texgen.pages import SECTIONS, Family, Page, pages, spread
 from texgen.render.environment import home
 from texgen.render.files import write
 from texgen.sources import catalog
+from texgen.specs import TVMap
 from texgen.sphinxext.domain import TexgenDomain, anchor_of
 from texgen.words import in_words
 
@@ -31,11 +32,14 @@ if TYPE_CHECKING:
     from sphinx.environment import BuildEnvironment
 
 FOLDER = "catalogue"
+LISTED = 4
 FEW = (
     "warp/mma-sm-80-f16-into-f32", "warpgroup/wgmma-sm-90a-f16-into-f32", "copy/ldmatrix-8x8-16-bit-sm-75",
 )  # fmt: skip
 """What PDF, EPUB and plain text have of the catalogue."""
-TITLES = {"arch": "Architecture", "A": "A", "B": "B", "C": "C", "S": "Source", "D": "Destination"}
+Rule = tuple[tuple[tuple[str, str], ...], tuple[str, ...]]
+"""Layouts by operand and where each operand lies."""
+TITLES = {"A": "A", "B": "B", "C": "C", "S": "Source", "D": "Destination"}
 
 
 @cache
@@ -74,12 +78,18 @@ def generate(app: Sphinx) -> None:
     for path in folder.rglob("*.rst"):
         if path.relative_to(folder).as_posix() not in made:
             path.unlink()
-    if app.builder.format != "html" or app.builder.name == "epub":
+    if is_short(app):
         kept = {f"{FOLDER}/{name}" for name in FEW}
+        app.config.suppress_warnings = [*app.config.suppress_warnings, "toc.excluded"]
         app.config.exclude_patterns = [
             *app.config.exclude_patterns,
             *(f"{FOLDER}/{p.docname}.rst" for p in all_pages() if f"{FOLDER}/{p.docname}" not in kept),
         ]
+
+
+def is_short(app: Sphinx) -> bool:
+    """True where a few pages stand for the catalogue: in PDF, EPUB and text, and with ``-t few``."""
+    return app.builder.format != "html" or app.builder.name == "epub" or app.tags.has("few")
 
 
 def _of(folder: str) -> list[Page]:
@@ -115,7 +125,7 @@ def page_text(page: Page) -> str:
     spec, drawn = page.spec, page.drawn
     passed = checks(page)
     return text_of(
-        "site_page.rst.j2", page=page, drawn=drawn, threads=spec.threads, rows=ROWS_OF_MEMORY, spread=spread, words=words(page),
+        "site_page.rst.j2", page=page, drawn=drawn, threads=spec.threads, spread=spread,
         held=facts(page), ptx=_unique(f.ptx for f in page.families if f.ptx), about=ABOUT,
         checks=[(kind, len(names), names) for kind, names in passed.items()],
         corrected=_unique(e.corrected for e in page.entries if e.corrected), notes=_unique(n for e in page.entries for n in e.notes),
@@ -129,28 +139,34 @@ def facts(page: Page) -> list[tuple[str, str]]:
     out = []
     for name, operand in page.spec.operands().items():
         axes = AXES[name]
-        said = memory_note(operand) if in_memory(operand) else in_words(operand, axes)
-        said = said[:1].upper() + said[1:].rstrip(".") + "." if said else "No closed form: see the layout."
-        out.append((f"{TITLES[name]} ({axes[0]}, {axes[1]})", said))
+        text = said(name, operand)
+        text = text[:1].upper() + text[1:].rstrip(".") + "." if text else "No closed form: see the layout."
+        out.append((f"{TITLES[name]} ({axes[0]}, {axes[1]})", text))
     return out
 
 
-def words(page: Page) -> list[tuple[list[Family], str, list[tuple[str, str, str]]]]:
-    """The rules of a page's layouts: (families, an atom of theirs, [(operand, layout with N, in words), …])."""
-    groups: dict[tuple[Any, ...], list[Family]] = {}
+def rules(page: Page) -> list[tuple[list[Family], list[tuple[str, str, str]]]]:
+    """The rules of a page's layouts: (families, [(operand, layout with N, in words), …])."""
+    groups: dict[Rule, list[Family]] = {}
     for family in page.families:
         groups.setdefault((family.layouts, tuple(family.line.get("mem", ()))), []).append(family)
-    out = []
-    for families in groups.values():
-        entry = families[0].entries[min(1, len(families[0].entries) - 1)]
-        operands = catalog.read(entry.name).operands()
-        rows = []
-        for letter, layout in families[0].layouts:
-            operand = operands[letter]
-            said = memory_note(operand) if in_memory(operand) else in_words(operand, AXES[letter])
-            rows.append((letter, layout, said or "—"))
-        out.append((families, entry.name if families[0].ns else "", rows))
-    return out
+    return [(families, in_words_of(rule, families[0])) for rule, families in groups.items()]
+
+
+_KNOWN: dict[Rule, list[tuple[str, str, str]]] = {}
+
+
+def in_words_of(rule: Rule, family: Family) -> list[tuple[str, str, str]]:
+    """(operand, layout, in words), from one atom of the family; many pages share a rule."""
+    if rule not in _KNOWN:
+        operands = catalog.read(family.example.name).operands()
+        _KNOWN[rule] = [(letter, layout, said(letter, operands[letter]) or "—") for letter, layout in rule[0]]
+    return _KNOWN[rule]
+
+
+def said(letter: str, operand: TVMap) -> str:
+    """Where an operand is, in words; empty where it follows no rule."""
+    return memory_note(operand) if in_memory(operand) else in_words(operand, AXES[letter])
 
 
 def _unique(items: Any) -> list[Any]:
@@ -163,7 +179,7 @@ class AtomNames(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        page = next(p for p in all_pages() if p.docname == self.arguments[0])
+        page = _page(self.arguments[0])
         domain = self.env.get_domain("texgen")
         assert isinstance(domain, TexgenDomain)
         out: list[nodes.Node] = []
@@ -179,23 +195,67 @@ class AtomNames(SphinxDirective):
         return out
 
 
+class AtomLayouts(SphinxDirective):
+    """``.. atom-layouts:: FOLDER/SLUG``: the layouts of a page, one table for each rule."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        page = _page(self.arguments[0])
+        out: list[nodes.Node] = []
+        for families, rows in rules(page):
+            names: list[nodes.Node] = []
+            for family in families[:LISTED]:
+                names += [nodes.Text(", " if names else ""), _code(family.name)]
+            rest = len(families) - LISTED
+            names.append(nodes.Text((f" and {rest} more" if rest > 0 else "") + (":" if not families[0].ns else "; in words ")))
+            if families[0].ns:
+                names += [_code(families[0].example.name), nodes.Text(":")]
+            out.append(nodes.paragraph("", "", *names))
+            cells = [[nodes.Text(letter), _code(layout), nodes.Text(text)] for letter, layout, text in rows]
+            out.append(table(("Operand", "Layout", "In words"), (8, 46, 46), cells, "layouts"))
+        return out
+
+
+class AtomFamilies(SphinxDirective):
+    """``.. atom-families:: FOLDER/SLUG``: the DSL's op of each family of a page."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        rows = [
+            [_code(f.name), nodes.Text(f.shape or "—"), nodes.Text(f.spread or "—"), _code(f.dsl)]
+            for f in _page(self.arguments[0]).families if f.dsl
+        ]  # fmt: skip
+        return [table(("Family", "M×N×K", "N", "Op"), (30, 10, 20, 40), rows, "families")]
+
+
+def table(titles: tuple[str, ...], widths: tuple[int, ...], rows: list[list[nodes.Node]], name: str) -> nodes.table:
+    """A table, without the cost of parsing each cell."""
+    group = nodes.tgroup("", *(nodes.colspec("", colwidth=width) for width in widths), cols=len(widths))
+    group += nodes.thead("", nodes.row("", *(_cell(nodes.Text(title)) for title in titles)))
+    group += nodes.tbody("", *(nodes.row("", *map(_cell, row)) for row in rows))
+    return nodes.table("", group, classes=[name])
+
+
+def _page(docname: str) -> Page:
+    return next(p for p in all_pages() if p.docname == docname)
+
+
+def _code(text: str) -> nodes.literal:
+    return nodes.literal(text, text)
+
+
 class CatalogueIndex(SphinxDirective):
     """``.. catalogue-index::``: a table of all pages. A script of the site filters its rows by their classes."""
 
     COLUMNS = (("Instruction", 34), ("Architecture", 12), ("A · B → C", 22), ("M×N×K", 24), ("Atoms", 8))
 
     def run(self) -> list[nodes.Node]:
-        table = nodes.table("", classes=["catalogue-index"])
-        group = nodes.tgroup("", cols=len(self.COLUMNS))
-        table += group
-        for _, width in self.COLUMNS:
-            group += nodes.colspec("", colwidth=width)
-        group += nodes.thead("", nodes.row("", *(_cell(nodes.Text(title)) for title, _ in self.COLUMNS)))
-        body = nodes.tbody("")
-        group += body
-        for page in all_pages():
-            body += self._row(page)
-        return [table]
+        made = table(tuple(t for t, _ in self.COLUMNS), tuple(w for _, w in self.COLUMNS), [], "catalogue-index")
+        body = next(iter(made.findall(nodes.tbody)))
+        body += [self._row(page) for page in all_pages()]
+        return [made]
 
     def _row(self, page: Page) -> nodes.row:
         link: nodes.Node = nodes.Text(page.title)
@@ -229,13 +289,14 @@ def _lines(texts: list[str]) -> list[nodes.Node]:
 
 def missing_atom(app: Sphinx, env: BuildEnvironment, node: pending_xref, contnode: Element) -> Element | None:
     """missing-reference: in a PDF an atom whose page is left out stands there without a link."""
-    known = node.get("refdomain") == "texgen" and (app.builder.format != "html" or app.builder.name == "epub")
-    return contnode if known else None
+    return contnode if node.get("refdomain") == "texgen" and is_short(app) else None
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", generate)
     app.connect("missing-reference", missing_atom)
     app.add_directive("atom-names", AtomNames)
+    app.add_directive("atom-layouts", AtomLayouts)
+    app.add_directive("atom-families", AtomFamilies)
     app.add_directive("catalogue-index", CatalogueIndex)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

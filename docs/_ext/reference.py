@@ -37,7 +37,7 @@ FIGURE = {
     "alt": "the alternative text", "aspect": "width of a cell over its height", "label_size": "height of a label's font, in cells",
     "text_size": "height of the font of titles and axes, in cells", "palette": "fills, as six hexadecimal digits each",
     "theme": "light, dark or auto", "print_width": "width for print, empty for its own",
-    "legend_title": "what the colours mean", "x0": "left edge, in cells", "y0": "top edge, in cells", "width": "in cells",
+    "legend_title": "what the colours mean", "x0": "left edge, in cells", "y0": "top edge, in cells", "width": "in cells", "width_cells": "width in heights of a cell",
     "height": "in cells", "cell_mm": "height of a cell in millimetres", "left": "where titles and lines begin, in cells",
     "title_y": "base line of the title", "legend_y": "base line of the legend", "ink": "colour of labels", "dim": "fill of greyed cells",
     "dim_ink": "colour of greyed labels", "memory": "fill of operands that are read from memory",
