@@ -70,7 +70,7 @@ def environments(folders: tuple[str, ...]) -> tuple[jinja2.Environment, jinja2.E
         block_start_string="<%", block_end_string="%>", variable_start_string="<<", variable_end_string=">>",
         comment_start_string="<#", comment_end_string="#>", **common,
     )  # fmt: skip
-    markup = kind(autoescape=lambda name: not (name or "").endswith(".txt.j2"), **common)
+    markup = kind(autoescape=lambda name: not (name or "").endswith((".txt.j2", ".rst.j2")), **common)
     tex.filters |= {"n": number, "tex": escape.to_tex, "comment": escape.one_line}
     markup.filters |= {"n": number}
     return tex, markup

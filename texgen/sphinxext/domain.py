@@ -16,6 +16,7 @@ from sphinx.util.nodes import make_refnode
 from texgen.errors import TexgenError
 from texgen.sphinxext.directives import CopyDirective, LayoutDirective, MmaDirective
 from texgen.sphinxext.entries import Use
+from texgen.sphinxext.program import ProgramDirective
 from texgen.sphinxext.studio import Studio
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class TexgenDomain(Domain):
     object_types: ClassVar[dict[str, ObjType]] = {"atom": ObjType("atom", "atom")}  # type: ignore[misc]
     directives: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
         "mma": MmaDirective, "copy": CopyDirective, "layout": LayoutDirective, "atom": AtomDirective,
+        "program": ProgramDirective,
     }  # fmt: skip
     roles: ClassVar[dict[str, Any]] = {"atom": AtomRole(warn_dangling=True)}  # type: ignore[misc]
     initial_data: ClassVar[dict[str, Any]] = {  # type: ignore[misc]

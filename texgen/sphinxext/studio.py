@@ -284,7 +284,7 @@ def page_digest() -> str:
 @cache
 def _code() -> str:
     package = Path(__file__).resolve().parent.parent
-    files = sorted([*package.glob("*.py"), *(f for d in ("figures", "render", "sources") for f in (package / d).glob("*.*"))])
+    files = sorted([*package.glob("*.py"), *(f for d in ("figures", "render", "sources", "trace") for f in (package / d).glob("*.*"))])
     return _sha(b"".join(f.read_bytes() for f in files))
 
 

@@ -65,12 +65,12 @@ def _main(config: dict[str, Any]) -> int:
     faulthandler.enable(file=crash, all_threads=False)
     hook = sys.excepthook
     with recording(journal):
-        how, status, error = _program(config, hook)
+        how, status, error, place = _program(config, hook)
     from texgen.sources.recorder import faults
 
     journal.say(
         op="ended", how="launch" if run.reached and how == "end" else how, status=status, error=error, seen=run.seen,
-        faults=list(faults), wanted=_wanted,
+        faults=list(faults), wanted=_wanted, place=place,
     )  # fmt: skip
     _finish()
     return status
@@ -214,26 +214,48 @@ def _launching(original: Any) -> Any:
 _wanted: list[str] = []
 
 
-def _program(config: dict[str, Any], hook: Any) -> tuple[str, int, str]:
-    """(end or error, exit status, the error in one line)."""
+def _program(config: dict[str, Any], hook: Any) -> tuple[str, int, str, list[Any]]:
+    """(end or error, exit status, the error in one line, file and line that it comes from or nothing)."""
     try:
         _execute(config)
-        return "end", 0, ""
+        return "end", 0, "", []
     except LaunchReached:
-        return "end", 0, ""
+        return "end", 0, "", []
     except SystemExit as e:
-        return "end", _status(e), ""
+        status = _status(e)
+        return "end", status, "", _place(e) if status else []
     except NoTarget as e:
-        return "missing", 1, str(e)
+        return "missing", 1, str(e), []
     except BaseException as e:
         from texgen.sources.worker import _one_line, wanted_archs
 
         _wanted[:] = wanted_archs(e)
-        line = _one_line(e)
+        line, place = _one_line(e), _place(e)
         if _wanted and config["chosen"]:
-            return "error", 1, line  # the parent tries again
+            return "error", 1, line, place  # the parent tries again
         _show(e, sys.excepthook)
-        return "error", 130 if isinstance(e, KeyboardInterrupt) else 1, line
+        return "error", 130 if isinstance(e, KeyboardInterrupt) else 1, line, place
+
+
+def _place(error: BaseException) -> list[Any]:
+    """File and line of the program's own innermost frame; of what the DSL raises, those of what made it do so."""
+    from texgen.sources.recorder import _is_inner
+
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return [error.filename, error.lineno]
+    part: BaseException | None = error
+    seen: set[int] = set()
+    found: list[Any] = []
+    while part is not None and id(part) not in seen:
+        seen.add(id(part))
+        trace = _theirs(part.__traceback__)
+        while trace is not None:
+            file = trace.tb_frame.f_code.co_filename
+            if not file.startswith("<") and not _is_inner(file) and "site-packages" not in file:
+                found = [os.path.abspath(file), trace.tb_lineno]
+            trace = trace.tb_next
+        part = (part.__cause__ or part.__context__) if type(part).__module__.startswith("cutlass") else None
+    return found
 
 
 def _status(error: SystemExit) -> int:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from texgen.errors import TexgenError, UsageError
 from texgen.trace import journal, standins
@@ -47,6 +47,8 @@ class Trace:
     status: int
     """The program's own exit status."""
     error: str = ""
+    place: tuple[str, int] = ("", 0)
+    """File and line that the error comes from."""
     replaced: list[str] = field(default_factory=list)
     arch: str = ""
     seconds: float = 0.0
@@ -63,11 +65,13 @@ class Trace:
 
 def trace(
     target: str, arguments: list[str] | None = None, *, arch: str | None = None, launches: int | None = None,
-    timeout: float | None = None, watch: Callable[[Recording], None] | None = None,
+    timeout: float | None = None, watch: Callable[[Recording], None] | None = None, folder: Path | None = None,
+    output: IO[bytes] | None = None,
 ) -> Trace:  # fmt: skip
     """Run ``target`` (``program.py``, ``module:callable`` or ``file.py:callable``) and record what it builds.
 
-    The program runs with this process's standard streams. With no CUDA device it compiles but does not launch, and
+    The program runs in ``folder`` (None: this process's) with this process's standard streams, or with nothing to read
+    and its output in the file ``output``. With no CUDA device it compiles but does not launch, and
     ends at the launch ``launches`` (1; 0 goes on to its end). ``arch`` is chosen from the program when None. ``watch``
     is called with what there is so far while the program runs, so that figures can be drawn meanwhile. Raises
     TexgenError for a target that is not there and where the DSL is missing; whatever the program does is in the result.
@@ -89,7 +93,7 @@ def trace(
     tried = [chosen]
     notes: list[str] = []
     while True:
-        made, wanted = _once(target, arguments, chosen, automatic, launches, device, timeout, watch)
+        made, wanted = _once(target, arguments, chosen, automatic, launches, device, timeout, watch, folder, output)
         following = next((a for a in wanted if a not in tried), "") if automatic else ""
         if not following:
             break
@@ -160,7 +164,7 @@ def guess_arch(file: str) -> str:
 
 def _once(
     target: str, arguments: list[str], arch: str, chosen: bool, launches: int | None, device: bool,
-    timeout: float | None, watch: Callable[[Recording], None] | None,
+    timeout: float | None, watch: Callable[[Recording], None] | None, where: Path | None, output: IO[bytes] | None,
 ) -> tuple[Trace, list[str]]:
     with tempfile.TemporaryDirectory(prefix="texgen-trace-") as folder:
         lines, crash = Path(folder) / "journal", Path(folder) / "crash"
@@ -171,8 +175,9 @@ def _once(
         environment = {**os.environ, "TEXGEN_TRACE": json.dumps(config), "PYTHONUNBUFFERED": "1"}
         if arch:
             environment["CUTE_DSL_ARCH"] = arch
+        streams: dict[str, Any] = {} if output is None else {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
         began = time.monotonic()
-        process = subprocess.Popen([sys.executable, "-c", START.format(root=ROOT)], env=environment)
+        process = subprocess.Popen([sys.executable, "-c", START.format(root=ROOT)], env=environment, cwd=where, **streams)
         code, late = _wait(process, timeout, lines, watch)
         seconds = time.monotonic() - began
         recording, others = journal.read(lines)
@@ -187,10 +192,12 @@ def _once(
         raise TexgenError(last["error"])
     elif last is not None:
         made.ended, made.error, made.launches = last["how"], last["error"], last["seen"]
+        made.place = (str(last["place"][0]), int(last["place"][1])) if last.get("place") else ("", 0)
         made.notes += [f"texgen's recorder: {fault}" for fault in dict.fromkeys(last["faults"])]
         return made, list(last["wanted"])
     elif code < 0:
         made.ended, made.error, made.status = "error", f"The process ended with {_signal(code)}{_where(words)}.", 128 - code
+        made.place = _crashed_at(words)
     elif any(line["op"] == "reached" for line in others):
         made.ended = "launch"
     elif code:
@@ -230,8 +237,14 @@ def _signal(code: int) -> str:
 
 
 def _where(words: str) -> str:
-    """`` at line 12 of program.py`` from what Python's fault handler wrote: the innermost frame outside the DSL."""
+    """`` at line 12 of program.py`` from what Python's fault handler wrote."""
+    file, line = _crashed_at(words)
+    return f" at line {line} of {file}" if file else ""
+
+
+def _crashed_at(words: str) -> tuple[str, int]:
+    """The innermost frame outside the DSL, of what Python's fault handler wrote."""
     for file, line in re.findall(r'File "(.*)", line (\d+) in', words):
         if "nvidia_cutlass_dsl" not in file and not file.startswith((ROOT + "/texgen/", "<")):
-            return f" at line {line} of {file}"
-    return ""
+            return file, int(line)
+    return "", 0
