@@ -237,3 +237,35 @@ def test_render_tikz_is_a_hook_of_the_dsl():
     assert picture.source in picture.tex() and "\\documentclass" in picture.tex()
     if shutil.which("pdflatex"):
         assert texgen.render_tikz(picture.source).pdf().startswith(b"%PDF")
+
+
+def pixels(pdf: bytes, folder: Path, dpi: int):
+    """The page as an array of RGB (a PPM file, which needs no library to read)."""
+    import numpy as np
+
+    (folder / "x.pdf").write_bytes(pdf)
+    subprocess.run(["pdftoppm", "-singlefile", "-r", str(dpi), "x.pdf", "x"], cwd=folder, check=True)
+    header, size, depth, data = (folder / "x.ppm").read_bytes().split(b"\n", 3)
+    assert (header, depth) == (b"P6", b"255")
+    width, height = map(int, size.split())
+    return np.frombuffer(data, dtype=np.uint8).reshape(height, width, 3)
+
+
+@pytest.mark.pdflatex
+@pytest.mark.pdftotext
+@pytest.mark.parametrize("options", [{}, {"overview": True}], ids=["whole", "overview"])
+def test_every_label_stands_on_its_threads_color(tmp_path, options):
+    """The compiled page, pixel by pixel: beside each label T5 is the fill of thread 5."""
+    from texgen.figures.palette import palette
+
+    drawing = texgen.figure(F16, atom_layout="2,2,1", tile="32,32,16", operand="C", caption=False, legend=False, title="", **options)
+    pdf, dpi = pdf_of(drawing.tex()), 288
+    page = pixels(pdf, tmp_path, dpi)
+    boxes = subprocess.run(["pdftotext", "-bbox", "x.pdf", "-"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    words = re.findall(r'xMin="([\d.]+)" yMin="([\d.]+)" xMax="[\d.]+" yMax="([\d.]+)">T(\d+)<', boxes)
+    assert len(words) == (128 if options else 1024)
+    for x, top, bottom, thread in words:
+        row, column = (float(top) + float(bottom)) / 2, float(x) - 1.2
+        shown = page[round(row * dpi / 72), round(column * dpi / 72)]
+        color = palette("default")[int(thread) % 8]
+        assert [int(color[i : i + 2], 16) for i in (0, 2, 4)] == shown.tolist()
