@@ -80,6 +80,9 @@ def as_argument(tensor: Any, unit: int | None, *, vector: int = 1) -> Any:
     from cutlass.cute.runtime import from_dlpack
 
     width = tensor.element_size()
+    if 0 in tensor.stride():  # of an extent of one: any other stride will do, and the DSL would fix this one
+        strides = [s or (1 if i == unit else max(tensor.numel(), 2)) for i, s in enumerate(tensor.stride())]
+        tensor = tensor.as_strided(tensor.shape, strides)
     wrapped = from_dlpack(tensor.detach(), assumed_align=vector * width)
     return wrapped.mark_layout_dynamic(leading_dim=unit)
 
@@ -110,6 +113,11 @@ def check_product(a: Any, b: Any, out: Any, dtype: Any) -> tuple[int, int, int]:
     """(M, N, K) of ``a`` (M, K) times ``b`` (N, K) into ``out`` (M, N) or None; raises TexgenError where they do not fit."""
     for name, tensor in (("A", a), ("B", b), *((("C", out),) if out is not None else ())):
         check_tensor(name, tensor, dtype, 2)
+        if (
+            any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+            and name != "C"
+        ):
+            raise TexgenError(f"{name} repeats a row or column (an expanded view, stride 0): pass {name}.contiguous()")
         if tensor.device != a.device:
             raise TexgenError(f"A lies on {a.device} and {name} on {tensor.device}; put them on one device")
     (m, k), (n, k_b) = a.shape, b.shape

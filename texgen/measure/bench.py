@@ -26,7 +26,7 @@ from texgen.measure import provenance
 SAMPLES = 20
 SAMPLE_SECONDS = 0.01
 """A sample repeats its call until it has lasted about this long, and is divided by the count."""
-TURNS, SETTLE_SECONDS = 2, 0.3
+TURNS, SETTLE_SECONDS = 4, 0.3
 
 Call = Callable[[], Any]
 
@@ -226,12 +226,16 @@ def repeated(calls: Sequence[Call], rounds: int, graph: bool = True) -> Repeated
     return Repeated(captured, calls, rounds)
 
 
-def time_in_turns(groups: Mapping[str, Sequence[Call]], samples: int = SAMPLES) -> dict[str, list[float]]:
-    """Seconds a call for each group of calls, ``samples`` of them, taken in ``TURNS`` turns.
+Times = dict[str, list[float]]
+States = dict[str, dict[str, Any]]
+
+
+def time_in_turns(groups: Mapping[str, Sequence[Call]], samples: int = SAMPLES) -> tuple[Times, States]:
+    """Seconds a call for each group of calls, ``samples`` of them, taken in ``TURNS`` turns; clocks and power meanwhile.
 
     Every turn begins with ``SETTLE_SECONDS`` of the same work: a GPU at its power limit lowers its clocks to what the
-    work draws, and a sample must not live on what the other group left over. A memory copy is not put into a graph,
-    where it takes a slower path.
+    work draws, and a sample must not live on what the other group left over. The group ``copy`` is not put into a
+    graph, where a large memory copy takes a slower path.
     """
     work = {}
     for name, calls in groups.items():
@@ -239,7 +243,8 @@ def time_in_turns(groups: Mapping[str, Sequence[Call]], samples: int = SAMPLES) 
         trial.seconds()
         seconds = min(trial.seconds() for _ in range(3)) * len(calls)
         work[name] = repeated(calls, max(1, min(200, round(SAMPLE_SECONDS / seconds))), graph=name != "copy")
-    times: dict[str, list[float]] = {name: [] for name in groups}
+    times: Times = {name: [] for name in groups}
+    states: States = {}
     for turn in range(TURNS):
         for name, one in work.items():
             begin = time.monotonic()
@@ -247,7 +252,20 @@ def time_in_turns(groups: Mapping[str, Sequence[Call]], samples: int = SAMPLES) 
                 one.seconds()
             count = samples * (turn + 1) // TURNS - samples * turn // TURNS
             times[name] += [one.seconds() for _ in range(count)]
-    return times
+            if turn == TURNS - 1:
+                states[name] = state_during(one)
+    return times, states
+
+
+def state_during(work: Repeated) -> dict[str, Any]:
+    """Clock and power as nvidia-smi sees them while the work runs."""
+    import torch
+
+    for _ in range(max(1, min(40, round(0.2 / (work.seconds() * work.rounds * len(work.calls)))))):
+        work.once()
+    state = provenance.device_state()
+    torch.cuda.synchronize()
+    return {k: state[k] for k in ("sm_mhz", "power_w") if k in state}
 
 
 def sets_needed(data: tuple[Any, ...], l2_bytes: int) -> int:
@@ -269,11 +287,11 @@ def measure(case: Case, samples: int = SAMPLES) -> dict[str, Any]:
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     groups = {"ours": [ours(case, d) for d in sets], "torch": [theirs(case, d) for d in sets]}
     if case.kernel == "vector_add":
-        groups["copy"] = [copying(d) for d in sets]
-    times = time_in_turns(groups, samples)
+        groups["copy"] = groups["copy in a graph"] = [copying(d) for d in sets]
+    times, states = time_in_turns(groups, samples)
     if kernel.dtype == "float32":
         torch.backends.cuda.matmul.allow_tf32 = True
-        times["torch_tf32"] = time_in_turns({"torch": groups["torch"]}, samples)["torch"]
+        times["torch_tf32"] = time_in_turns({"torch": groups["torch"]}, samples)[0]["torch"]
         torch.backends.cuda.matmul.allow_tf32 = False
     median = {name: statistics.median(t) for name, t in times.items()}
     low, high = min(times["ours"]), max(times["ours"])
@@ -293,13 +311,15 @@ def measure(case: Case, samples: int = SAMPLES) -> dict[str, Any]:
         "ratio_to_torch": median["torch"] / median["ours"],
         **found,
         "input_sets": len(sets),
+        "clocks": {name: states[name] for name in ("ours", "torch")},
         "source_hash": provenance.source_hash(case.kernel),
     }
     if case.kernel == "vector_add":
         moved, copied = 6 * case.m, 4 * case.m
+        copy = min(median["copy"], median["copy in a graph"])
         entry["torch_precision"] = "float16, three calls"
         entry["bytes_per_s"] = moved / median["ours"]
-        entry["copy_bytes_per_s"] = copied / median["copy"]
+        entry["copy_bytes_per_s"] = copied / copy
         entry["ratio_to_copy"] = entry["bytes_per_s"] / entry["copy_bytes_per_s"]
     else:
         entry["flop_per_s"] = flops(case.m, case.n, case.k) / median["ours"]
