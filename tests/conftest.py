@@ -8,6 +8,7 @@ import shutil
 import subprocess
 
 import pytest
+from site_build import built_site, site_folder  # noqa: F401  (fixtures for all)
 
 PROGRAMS = ("pdflatex", "lualatex", "xelatex", "pdftotext", "pdftocairo", "chromium")
 NEVER_SKIPPED_IN_CI = ("pdflatex",)

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PATIENCE = 900.0
@@ -54,6 +56,18 @@ def built(folder: Path, builder: str, name: str, *options: str) -> tuple[Path, s
     text = log.read_text()
     assert text.startswith("0\n"), text[-4000:]
     return out, text
+
+
+@pytest.fixture(scope="session")
+def site_folder(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """Where this run builds, the same for all workers."""
+    base = tmp_path_factory.getbasetemp()
+    return (base if worker_id == "master" else base.parent) / "site"
+
+
+@pytest.fixture(scope="session")
+def built_site(site_folder: Path) -> Path:
+    return built(site_folder, "html", "html", "-j", "2")[0]
 
 
 @dataclass(frozen=True)

@@ -43,18 +43,6 @@ F16 = "SM80_16x8x16_F32F16F16F32_TN"
 OLD, NEW = DOCS / "data" / "atoms-4.5.3.json.gz", Path(catalog.__file__).with_name("atoms.json")
 
 
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
-    """Where this run builds, the same for all workers."""
-    base = tmp_path_factory.getbasetemp()
-    return (base if worker_id == "master" else base.parent) / "site"
-
-
-@pytest.fixture(scope="session")
-def site(folder: Path) -> Path:
-    return built(folder, "html", "html", "-j", "2")[0]
-
-
 # --- words and pages -------------------------------------------------------------------------------------------------
 
 
@@ -277,10 +265,10 @@ class _Signatures(HTMLParser):
             self.found[self._id] = self.found.get(self._id, "") + data
 
 
-def test_signatures_are_the_codes(site: Path) -> None:
+def test_signatures_are_the_codes(built_site: Path) -> None:
     """Each parameter that a signature of the reference shows is one of the function's, in its order."""
     parser = _Signatures()
-    parser.feed((site / "reference" / "python.html").read_text())
+    parser.feed((built_site / "reference" / "python.html").read_text())
     seen = 0
     for name, obj in {
         "texgen.read": texgen.read, "texgen.figure": texgen.figure, "texgen.render_tikz": texgen.render_tikz,
@@ -297,10 +285,10 @@ def test_signatures_are_the_codes(site: Path) -> None:
     assert seen > 10
 
 
-def test_commands_are_those_of_click(site: Path) -> None:
+def test_commands_are_those_of_click(built_site: Path) -> None:
     from texgen.cli import app
 
-    page = (site / "reference" / "commands.html").read_text()
+    page = (built_site / "reference" / "commands.html").read_text()
     for name, command in app.commands.items():
         assert f"texgen {name}" in page
         for parameter in command.params:
@@ -390,9 +378,9 @@ class _Links(HTMLParser):
             self.sources.append(str(given["href"]))
 
 
-def test_internal_links_all_resolve(site: Path) -> None:
+def test_internal_links_all_resolve(built_site: Path) -> None:
     parsed: dict[Path, _Links] = {}
-    for path in site.rglob("*.html"):
+    for path in built_site.rglob("*.html"):
         parsed[path] = _Links()
         parsed[path].feed(path.read_text(encoding="utf-8"))
     broken = []
@@ -403,52 +391,52 @@ def test_internal_links_all_resolve(site: Path) -> None:
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             if not target.exists() or (parts.fragment and target in parsed and unquote(parts.fragment) not in parsed[target].ids | {"top"}):
-                broken.append(f"{path.relative_to(site)}: {link}")
+                broken.append(f"{path.relative_to(built_site)}: {link}")
         outside = [s for s in found.sources if urlsplit(s).scheme in ("http", "https")]
         assert not outside, (path, outside)
     assert len(parsed) > 130
     assert not broken, broken[:20]
 
 
-def test_objects_inv_has_every_atom(site: Path) -> None:
-    with (site / "objects.inv").open("rb") as stream:
+def test_objects_inv_has_every_atom(built_site: Path) -> None:
+    with (built_site / "objects.inv").open("rb") as stream:
         inventory = InventoryFile.load(stream, "", lambda base, uri: uri)
     atoms = dict(inventory.data["texgen:atom"]) if hasattr(inventory, "data") else dict(inventory["texgen:atom"])
     assert set(atoms) == {e.name for e in catalog.search()}
     uri = atoms["SM90_64x128x16_F32F16F16_RS"].uri
     page, _, anchor = uri.partition("#")
-    assert f'id="{anchor.replace("$", "SM90_64x128x16_F32F16F16_RS")}"' in (site / page).read_text()
+    assert f'id="{anchor.replace("$", "SM90_64x128x16_F32F16F16_RS")}"' in (built_site / page).read_text()
 
 
-def test_every_page_of_the_catalogue(site: Path) -> None:
+def test_every_page_of_the_catalogue(built_site: Path) -> None:
     for page in pages():
-        text = (site / "catalogue" / f"{page.docname}.html").read_text(encoding="utf-8")
+        text = (built_site / "catalogue" / f"{page.docname}.html").read_text(encoding="utf-8")
         assert "<svg" in text or "texgen-card" in text, page.docname
         assert page.archs[0] in text and "Where it comes from" in text
         assert all(origin in text for origin in page.origins)
         assert all(escape(entry.name) in text for entry in page.entries)
 
 
-def test_numbers_of_the_catalogue(site: Path) -> None:
-    index = (site / "catalogue" / "index.html").read_text(encoding="utf-8")
+def test_numbers_of_the_catalogue(built_site: Path) -> None:
+    index = (built_site / "catalogue" / "index.html").read_text(encoding="utf-8")
     total = len(catalog.search())
     assert f"{total:,} atoms" in index
     assert catalog.find(F16).origin in index
-    checks = (site / "catalogue" / "checks.html").read_text(encoding="utf-8")
+    checks = (built_site / "catalogue" / "checks.html").read_text(encoding="utf-8")
     assert f"{total:,}" in checks
-    assert (site / "differences.html").read_text(encoding="utf-8").count("_SPARSE") > 3
+    assert (built_site / "differences.html").read_text(encoding="utf-8").count("_SPARSE") > 3
 
 
-def test_a_second_build_draws_nothing(folder: Path, site: Path) -> None:
+def test_a_second_build_draws_nothing(site_folder: Path, built_site: Path) -> None:
     """Nothing is drawn, read or written again."""
-    stamps = {p: p.stat().st_mtime_ns for p in (site / "_texgen").iterdir()}
-    with only_one(folder):
-        done = sphinx("html", site, "-j", "2")
+    stamps = {p: p.stat().st_mtime_ns for p in (built_site / "_texgen").iterdir()}
+    with only_one(site_folder):
+        done = sphinx("html", built_site, "-j", "2")
     assert done.returncode == 0, done.stderr
     said = done.stdout
     assert "drawing figures" not in said
     assert "0 added, 0 changed, 0 removed" in said
-    assert {p: p.stat().st_mtime_ns for p in (site / "_texgen").iterdir()} == stamps
+    assert {p: p.stat().st_mtime_ns for p in (built_site / "_texgen").iterdir()} == stamps
 
 
 def _bytes(folder: Path) -> dict[str, str]:
@@ -456,15 +444,15 @@ def _bytes(folder: Path) -> dict[str, str]:
     return {p.relative_to(folder).as_posix(): hashlib.sha256(p.read_bytes()).hexdigest() for p in kept}
 
 
-def test_two_jobs_give_the_same_bytes(folder: Path) -> None:
-    one, two = (built(folder, "html", f"few{n}", "-t", "few", "-j", n)[0] for n in ("1", "2"))
+def test_two_jobs_give_the_same_bytes(site_folder: Path) -> None:
+    one, two = (built(site_folder, "html", f"few{n}", "-t", "few", "-j", n)[0] for n in ("1", "2"))
     a, b = _bytes(one), _bytes(two)
     assert a == b
 
 
 @pytest.mark.pdflatex
-def test_pdf_has_the_figures(folder: Path) -> None:
-    out, _ = built(folder, "latex", "latex")
+def test_pdf_has_the_figures(site_folder: Path) -> None:
+    out, _ = built(site_folder, "latex", "latex")
     for _round in range(2):
         done = subprocess.run(
             ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "texgen.tex"], cwd=out, capture_output=True, text=True,
@@ -480,8 +468,8 @@ def test_pdf_has_the_figures(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("builder", "file"), [("epub", "texgen.epub"), ("text", "index.txt")])
-def test_other_builders(folder: Path, builder: str, file: str) -> None:
-    out, _ = built(folder, builder, builder)
+def test_other_builders(site_folder: Path, builder: str, file: str) -> None:
+    out, _ = built(site_folder, builder, builder)
     assert (out / file).is_file()
     if builder == "text":
         assert "T5V2" in (out / "reading" / "tv-layouts.txt").read_text(encoding="utf-8").replace(" ", "")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 from checked import ABOUT, KINDS, checks, checks_of
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.util.docutils import SphinxDirective
-from sphinx.util.nodes import make_refnode
 
 from texgen.figures.caption import AXES
 from texgen.figures.panels import in_memory, memory_note
@@ -27,7 +27,6 @@ from texgen.words import in_words
 
 if TYPE_CHECKING:
     from docutils.nodes import Element
-    from sphinx.addnodes import pending_xref
     from sphinx.application import Sphinx
     from sphinx.environment import BuildEnvironment
 
@@ -261,7 +260,10 @@ class CatalogueIndex(SphinxDirective):
         link: nodes.Node = nodes.Text(page.title)
         docname = f"{FOLDER}/{page.docname}"
         if docname in self.env.found_docs:
-            link = make_refnode(self.env.app.builder, self.env.docname, docname, "", [nodes.inline("", page.title)], None)
+            link = addnodes.pending_xref(
+                "", nodes.inline("", page.title), refdomain="std", reftype="doc", reftarget=f"/{docname}", refexplicit=True, refwarn=True,
+                refdoc=self.env.docname,
+            )  # fmt: skip
         triples = [f"{a} · {b} → {c}" for a, b, c in page.type_triples]
         if len(triples) > 4:
             triples = [*triples[:3], f"and {len(triples) - 3} more"]
@@ -287,14 +289,22 @@ def _lines(texts: list[str]) -> list[nodes.Node]:
     return out
 
 
-def missing_atom(app: Sphinx, env: BuildEnvironment, node: pending_xref, contnode: Element) -> Element | None:
+def missing_atom(app: Sphinx, env: BuildEnvironment, node: addnodes.pending_xref, contnode: Element) -> Element | None:
     """missing-reference: in a PDF an atom whose page is left out stands there without a link."""
     return contnode if node.get("refdomain") == "texgen" and is_short(app) else None
+
+
+def mend_headings(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """html-page-context, after the theme: the captions in the sidebar say that they are headings, but not of which level."""
+    tree = context.get("furo_navigation_tree")
+    if isinstance(tree, str):
+        context["furo_navigation_tree"] = tree.replace('role="heading">', 'role="heading" aria-level="2">')
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", generate)
     app.connect("missing-reference", missing_atom)
+    app.connect("html-page-context", mend_headings, priority=900)
     app.add_directive("atom-names", AtomNames)
     app.add_directive("atom-layouts", AtomLayouts)
     app.add_directive("atom-families", AtomFamilies)

@@ -51,7 +51,7 @@ PANEL = {
     "fills": "[(name of a fill, [(row, column, height, width), …]), …]: rectangles of one colour",
     "marks": "cells that several threads hold, row by row, [[(row, column), …], …]",
     "label_rows": "row → line → [(label, greyed), …]", "blocks": "outlined groups with their names",
-    "down": "row → its number, empty where none is shown", "across": "column → its number, empty where none is shown",
+    "lined": "whether the grid is drawn", "down": "row → its number, empty where none is shown", "across": "column → its number, empty where none is shown",
     "down_ticks": "[(row, number), …]", "across_ticks": "[(column, number), …]", "corner": "where the letters of the axes stand",
     "title_y": "base line of the title", "note_lines": "[(words across a panel without labels, base line), …]",
 }  # fmt: skip
@@ -113,7 +113,7 @@ def option_help() -> dict[str, str]:
     found = {}
     for decorator in (*cli.READ_OPTIONS, *cli.FIGURE_OPTIONS):
         option = next(p for p in decorator(click.Command("x", callback=lambda: None)).params if isinstance(p, click.Option))
-        for opt in (*option.opts, *option.secondary_opts):
+        for opt in (*option.opts, *option.secondary_opts, (option.name or "").replace("_", "-")):
             found[opt.lstrip("-")] = _sentence(option.help or "")
     return found
 

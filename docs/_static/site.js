@@ -100,5 +100,9 @@ function addEnlarge(figure) {
   else picture.after(button);
 }
 
+// What scrolls can be scrolled by keyboard.
+document.querySelectorAll(".highlight pre, .table-wrapper").forEach((box) => {
+  if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+});
 document.querySelectorAll("table.catalogue-index").forEach(addFilter);
 document.querySelectorAll("figure.texgen, div.figure.texgen").forEach(addEnlarge);
