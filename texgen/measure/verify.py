@@ -305,14 +305,18 @@ def emulated_head() -> dict[str, Any]:
 
 
 def save(result: dict[str, Any], folder: Path, name: str = "verify.json") -> Path:
-    """Write ``FOLDER/<gpu>/NAME``, one entry a line."""
+    """Write ``FOLDER/<gpu>/NAME``, an entry of each list on a line."""
     from texgen.measure import provenance
 
     path = folder / provenance.folder_name(result["gpu"]) / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    rest = {k: v for k, v in result.items() if k != "entries"}
-    lines = ",\n".join("    " + json.dumps(e, ensure_ascii=False) for e in result["entries"])
-    path.write_text(json.dumps(rest, indent=2, ensure_ascii=False)[:-2] + ',\n  "entries": [\n' + lines + "\n  ]\n}\n", encoding="utf-8")
+    parts = []
+    for key, value in result.items():
+        text = json.dumps(value, ensure_ascii=False)
+        if isinstance(value, list) and value:
+            text = "[\n" + ",\n".join("    " + json.dumps(e, ensure_ascii=False) for e in value) + "\n  ]"
+        parts.append(f"  {json.dumps(key)}: {text}")
+    path.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
     return path
 
 
