@@ -15,6 +15,7 @@ import click
 
 from texgen.errors import TexgenError, UsageError
 from texgen.several import plain_warnings
+from texgen.measure.command import verify
 from texgen.trace.command import trace
 
 TARGET_HELP = """TARGET is an atom's name (SM80_16x8x16_F32F16F16F32_TN), a C++ type ('TiledMMA<...>'), layout text
@@ -220,6 +221,7 @@ def doctor() -> None:
 
 
 app.add_command(trace)
+app.add_command(verify)
 
 
 def _read(target: str, **options: Any) -> Any:

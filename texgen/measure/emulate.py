@@ -18,6 +18,7 @@ import numpy as np
 
 from texgen.errors import TexgenError
 from texgen.layouts import IntArray, Layout, tv_table
+from texgen.measure.stamp import instruction_name
 from texgen.specs import CopySpec, MmaSpec, Spec, TVMap
 from texgen.tiling import MmaAtom
 
@@ -243,14 +244,6 @@ class CopyPlan:
     def addresses(self, side: str, table: IntArray) -> IntArray:
         """The address of each instruction's run, (threads, instructions): of a mutated table too."""
         return self.place(table[:, :: self.run(side)])
-
-
-def instruction_name(spec: MmaSpec | CopySpec) -> str:
-    """The atom's name: the spec's own, or that in its note where the spec was given another."""
-    for note in spec.notes:
-        if match := re.match(r"Atom (\S.*?)\.(?:\s|$)", note):
-            return match[1]
-    return spec.name
 
 
 # The instructions, emulated ----------------------------------------------------------------------------------------------

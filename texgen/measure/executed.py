@@ -99,7 +99,9 @@ def swizzled(memory: Any, source: cute.Pointer, rows: cutlass.Constexpr, columns
     atom = warpgroup.make_smem_layout_atom(warpgroup.SmemLayoutAtomKind.K_SW128, kind)
     layout = cute.tile_to_shape(atom, (rows, wide), (0, 1))
     tensor = memory.allocate_tensor(kind, layout.outer, 1024, swizzle=layout.inner)
-    raw = cute.recast_tensor(tensor, WORDS[kind.width])
+    # recast_tensor would drop the pointer's swizzle
+    words = cute.recast_ptr(tensor.iterator, layout.inner, dtype=WORDS[kind.width])
+    raw = cute.make_tensor(words, layout.outer)
     for i in cutlass.range(thread, rows * columns, threads):
         raw[(i % rows, i // rows)] = (source + i)[0]
     return tensor

@@ -14,9 +14,12 @@ from cutlass.cute.runtime import make_fake_stream
 
 from texgen.errors import TexgenError
 from texgen.kernels.common import SmemAllocator, set_arch
-from texgen.measure.conflicts import BLOCKS, Pair, Request
+from texgen.measure.conflicts import BLOCKS, PAIRS, REQUESTS, Pair, Request
 from texgen.measure.emulate import _to_registers
 from texgen.measure.executed import ARCH, WORDS, _at, _device, _host, _pointer, run_at
+
+
+__all__ = ["PAIRS", "REQUESTS", "compiled", "globally", "plan_of", "shared"]
 
 
 @dataclass(frozen=True)

@@ -4,18 +4,35 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from texgen.specs import Spec, to_json
+from texgen.specs import CopySpec, LayoutSpec, MmaSpec, Spec, to_json
 
 
 def spec_hash(spec: Spec) -> str:
-    """The SHA-256 of a spec's canonical JSON: it changes with a table, a name or a version that the spec was read from."""
-    return hashlib.sha256(to_json(spec).encode()).hexdigest()
+    """The SHA-256 of a spec's canonical JSON, of what is executed alone: tables, layouts, dtypes, the instruction's name.
+
+    The name that a page gives its figure, notes, warnings and where the spec was read from are left out, so the stamp stays
+    while the tables stay.
+    """
+    bare = replace(spec, source="", notes=(), warnings=())
+    if not isinstance(bare, LayoutSpec):
+        bare = replace(bare, name=instruction_name(spec))
+    return hashlib.sha256(to_json(bare).encode()).hexdigest()
+
+
+def instruction_name(spec: Spec) -> str:
+    """The atom's name: the spec's own, or that in its note where the spec was given another."""
+    if isinstance(spec, MmaSpec | CopySpec):
+        for note in spec.notes:
+            if match := re.match(r"Atom (\S.*?)\.(?:\s|$)", note):
+                return match[1]
+    return spec.name
 
 
 @dataclass(frozen=True)

@@ -270,7 +270,7 @@ RESTART = 75
 
 
 def _environment() -> dict[str, str]:
-    return {**os.environ, "CUTE_DSL_ARCH": "sm_90a", "PYTHONUNBUFFERED": "1"}
+    return {**os.environ, "PYTHONUNBUFFERED": "1"}
 
 
 def _worker() -> None:
