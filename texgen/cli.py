@@ -14,8 +14,8 @@ from typing import Any
 import click
 
 from texgen.errors import TexgenError, UsageError
-from texgen.several import plain_warnings
 from texgen.measure.command import verify
+from texgen.several import plain_warnings
 from texgen.trace.command import trace
 
 TARGET_HELP = """TARGET is an atom's name (SM80_16x8x16_F32F16F16F32_TN), a C++ type ('TiledMMA<...>'), layout text

@@ -66,7 +66,7 @@ def check(spec: Spec, backend: Backend, seed: int = 0) -> Outcome:
 def _check_mma(spec: MmaSpec, backend: Backend, seed: int) -> Outcome:
     rng = np.random.default_rng(seed)
     a, b = (small_integers(x, rng) for x in (spec.A, spec.B))
-    truth = a @ b.T
+    truth = multiply(spec, a, b)
     tables = {k: x.tv for k, x in spec.operands().items()}
     got = backend.mma(spec, a, b, tables)
     if not np.array_equal(got, truth):
@@ -116,6 +116,13 @@ def _outcome(missed: list[str], count: int) -> Outcome:
     if not count:
         return Outcome("skip", None, "no table has two entries to swap: give it several threads (--atom-layout)")
     return Outcome("pass", True, "", count)
+
+
+def multiply(spec: MmaSpec, a: IntArray, b: IntArray) -> IntArray:
+    """The exact product; of bits by XOR, how many differ."""
+    if instruction_name(spec).endswith("XORPOPC"):
+        return np.asarray((a[:, None, :] ^ b[None, :, :]).sum(axis=2))
+    return np.asarray(a @ b.T)
 
 
 def small_integers(operand: TVMap, rng: np.random.Generator) -> IntArray:
@@ -323,7 +330,7 @@ def emulate_mma(spec: MmaSpec, a: IntArray, b: IntArray, tables: Tables) -> IntA
                 if memory["B"] == "rmem"
                 else shared("B", n, k, rn, len(sides[1]))
             )
-            product = (left @ right.T).reshape(-1, order="F")
+            product = multiply(spec, left, right).reshape(-1, order="F")
             values = own["C"].shape[1]
             at = values * (rm + rests[0] * rn) + np.arange(values)
             sums[threads[:, None], at] += product[own["C"]]
@@ -395,10 +402,10 @@ def emulate_copy(spec: CopySpec, tables: Tables) -> IntArray:
     run = plan.run("S")
     pieces = memory[plan.addresses("S", source)[:, :, None] + np.arange(run)]
     if plan.kind == "universal":
-        return pieces.reshape(target.shape)
+        return np.asarray(pieces.reshape(target.shape))
     landed = np.full(cells, -1)
     landed[plan.addresses("D", target)[:, :, None] + np.arange(run)] = pieces
-    return landed[plan.place(spec.D.tv)]
+    return np.asarray(landed[plan.place(spec.D.tv)])
 
 
 def _to_registers(rows: IntArray, matrices: int, transpose: bool) -> IntArray:

@@ -1,3 +1,4 @@
+# mypy: disable-error-code="untyped-decorator"
 """A spec's tables put to work on a GPU: DSL kernels in which every load and store goes through the figure's tables.
 
 An MMA: each thread loads the registers of A and B that its tables say, runs ``cute.gemm`` once, and stores its sums
@@ -279,6 +280,8 @@ def encode(numbers: IntArray, dtype: str) -> np.ndarray[Any, Any]:
         half = numbers.astype(np.float16).view(np.uint16).astype(np.int64)
         sign, exponent, mantissa = half >> 15, (half >> 10) & 31, (half >> 7) & 7
         return np.where(half & 0x7FFF, sign << 7 | (exponent - 8) << 3 | mantissa, 0).astype(np.uint8)
+    if dtype in ("s4", "u4", "b1"):
+        return (numbers & (1 << dtype_bits(dtype)) - 1).astype(np.uint8)
     return numbers.astype({"s8": np.int8, "u8": np.uint8, "s32": np.int32}[dtype]).view(f"u{dtype_bits(dtype) // 8}")
 
 
@@ -313,7 +316,7 @@ class Gpu:
         out = _device(np.full(m * n * copies, poison, dtype=word))
         placed = [_device(t.astype(np.int32)) for t in (tables["A"], tables["B"], table)]
         pointers = [_at(x, WORDS[dtype_bits(t)]) for x, t in zip((left, right, out), kinds, strict=True)]
-        self._launch(*pointers, *(_at(t, cutlass.Int32) for t in placed))
+        _launch(self.compiled, *pointers, *(_at(t, cutlass.Int32) for t in placed))
         return agreed(decode(_host(out, word), kinds[2]), (m, n))
 
     def copy(self, spec: CopySpec, tables: Tables) -> IntArray:
@@ -330,16 +333,17 @@ class Gpu:
             pool = np.empty(cells, dtype=word)
             pool[place] = (np.arange(cells) >> shift & (1 << plan.bits) - 1).astype(word)
             given, out = _device(pool), _device(np.full(len(found), (1 << plan.bits) - 1, dtype=word))
-            self._launch(*(_at(x, WORDS[plan.bits], 32) for x in (given, out)), *(_at(x, cutlass.Int32) for x in (ts, td)))
+            _launch(self.compiled, *(_at(x, WORDS[plan.bits], 32) for x in (given, out)), *(_at(x, cutlass.Int32) for x in (ts, td)))
             found |= _host(out, word).astype(np.int64) << shift
         return found[place][spec.D.tv] if plan.target_memory else found.reshape(spec.D.tv.shape)
 
-    def _launch(self, *arguments: Any) -> None:
-        import cuda.bindings.driver as cuda
-        import torch
 
-        self.compiled(*arguments, cuda.CUstream(torch.cuda.current_stream().cuda_stream))
-        torch.cuda.synchronize()
+def _launch(compiled: Any, *arguments: Any) -> None:
+    import cuda.bindings.driver as cuda
+    import torch
+
+    compiled(*arguments, cuda.CUstream(torch.cuda.current_stream().cuda_stream))
+    torch.cuda.synchronize()
 
 
 def _device(words: np.ndarray[Any, Any]) -> Any:

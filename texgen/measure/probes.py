@@ -1,3 +1,4 @@
+# mypy: disable-error-code="untyped-decorator"
 """The kernels that ``conflicts`` counts: a warp that executes one access to shared or global memory, and nothing else that
 the counter sees. Imports the DSL; running needs torch and a GPU."""
 
@@ -16,8 +17,7 @@ from texgen.errors import TexgenError
 from texgen.kernels.common import SmemAllocator, set_arch
 from texgen.measure.conflicts import BLOCKS, PAIRS, REQUESTS, Pair, Request
 from texgen.measure.emulate import _to_registers
-from texgen.measure.executed import ARCH, WORDS, _at, _device, _host, _pointer, run_at
-
+from texgen.measure.executed import ARCH, WORDS, _at, _device, _host, _launch, _pointer, run_at
 
 __all__ = ["PAIRS", "REQUESTS", "compiled", "globally", "plan_of", "shared"]
 
@@ -143,11 +143,3 @@ def globally(request: Request) -> None:
     _launch(run, _at(source, WORDS[plan.bits]), _at(out, WORDS[plan.bits]))
     if not np.array_equal(_host(out, word).astype(np.int64).reshape(32, -1), offsets[:, None] + np.arange(plan.values)):
         raise TexgenError(f"{request}: the lanes received other elements than their addresses say.")
-
-
-def _launch(run: Any, *arguments: Any) -> None:
-    import cuda.bindings.driver as cuda
-    import torch
-
-    run(*arguments, cuda.CUstream(torch.cuda.current_stream().cuda_stream))
-    torch.cuda.synchronize()

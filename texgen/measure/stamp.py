@@ -60,8 +60,12 @@ class Stamp:
 
 def stamps(spec: Spec, results: Path) -> list[Stamp]:
     """What was found of exactly this spec, from every ``RESULTS/<gpu>/verify.json``; empty where it was never executed."""
-    wanted = spec_hash(spec)
-    return [stamp for digest, stamp in _all(results) if digest == wanted]
+    return executed_hash(spec_hash(spec), results)
+
+
+def executed_hash(digest: str, results: Path) -> list[Stamp]:
+    """The same of a spec's hash, each stamp once."""
+    return list(dict.fromkeys(stamp for found, stamp in _all(results) if found == digest)) if digest else []
 
 
 def executed(spec: Spec, results: Path) -> Stamp | None:

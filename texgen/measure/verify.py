@@ -109,9 +109,19 @@ class Target:
         if entry.arch not in RUNS_ON:
             kind = "tcgen05" if entry.build and entry.build["op"].startswith("tcgen05") else "an instruction"
             return f"{kind} of {entry.arch}, which this GPU (sm_90a) lacks"
-        if entry.build is None:
-            return f"the CuTe DSL has no op for it (its tables are {entry.origin}'s)"
+        if entry.build is None and not self.is_ptx:
+            return f"the CuTe DSL has no op for it, and it is no dense mma.sync of a warp: {entry.line.get('ptx', '')}"
         return ""
+
+    @property
+    def is_ptx(self) -> bool:
+        """Whether it is executed through its PTX instruction, for want of an op in the DSL."""
+        from texgen.sources import catalog
+
+        if self.builder or self.text.endswith(".json"):
+            return False
+        entry = catalog.find(self.text)
+        return entry.build is None and re.fullmatch(r"mma\.sync\.aligned\.m\d+n\d+k\d+\.[\w.]+", str(entry.line.get("ptx", ""))) is not None
 
 
 F16 = "SM80_16x8x16_F32F16F16F32_TN"
@@ -157,7 +167,7 @@ KERNELS = tuple(
 
 
 def atoms() -> Iterator[Target]:
-    """Every warp-level atom that the DSL has, four Ns of each warpgroup family, ldmatrix and stmatrix; what needs another
+    """Every warp-level atom that the DSL or the GPU has, four Ns of each warpgroup family, ldmatrix and stmatrix; what needs another
     GPU, one of each op class."""
     from texgen.sources import catalog
 
@@ -165,6 +175,8 @@ def atoms() -> Iterator[Target]:
     for name, entries in catalog.families():
         first = entries[0]
         if first.build is None:
+            if first.kind == "mma" and first.arch in RUNS_ON:
+                yield from (Target(e.name) for e in entries if not e.n or e.n in NS)
             continue
         group, op = first.build["op"].split(".")
         if group == "warpgroup":
@@ -276,9 +288,10 @@ def _environment() -> dict[str, str]:
 def _worker() -> None:
     """Answer the targets of standard input, a JSON line each."""
     from texgen.measure.executed import Gpu
+    from texgen.measure.ptx import PtxGpu
 
     for i, fields in json.load(sys.stdin):
-        made = verify(Target(**fields), lambda t: Gpu(t.build))
+        made = verify(Target(**fields), lambda t: PtxGpu() if t.is_ptx else Gpu(t.build))
         print(json.dumps({"i": i, "entry": made}), flush=True)
         if "CUDA" in made["reason"] or "cuda" in made["reason"]:
             os._exit(RESTART)
