@@ -165,8 +165,8 @@ def test_keyboard(browser: Any, address: str) -> None:
 def test_an_anchor_leads_to_its_atom(browser: Any, address: str) -> None:
     page = opened(browser)
     page.goto(f"{address}catalogue/warpgroup/wgmma-sm-90a-f16-into-f32.html#SM90_64x128x16_F32F16F16_RS")
-    box = page.locator("[id='SM90_64x128x16_F32F16F16_RS']").bounding_box()
-    assert box and 0 <= box["y"] <= SIZES["desktop"][1]
+    place = page.locator("[id='SM90_64x128x16_F32F16F16_RS']")
+    playwright.expect(place).to_be_in_viewport(timeout=20_000)
     page.context.close()
 
 

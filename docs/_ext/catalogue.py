@@ -18,7 +18,7 @@ from sphinx.util.docutils import SphinxDirective
 from texgen.figures.caption import AXES
 from texgen.figures.panels import in_memory, memory_note
 from texgen.pages import SECTIONS, Family, Page, pages, spread
-from texgen.render.environment import home
+from texgen.render.environment import fill, home
 from texgen.render.files import write
 from texgen.sources import catalog
 from texgen.specs import TVMap
@@ -67,7 +67,7 @@ def generate(app: Sphinx) -> None:
     folder = Path(app.srcdir) / FOLDER
     made = {f"{page.docname}.rst": page_text(page) for page in all_pages()}
     for section in SECTIONS:
-        made[f"{section.folder}/index.rst"] = text_of("site_section.rst.j2", section=section, pages=_of(section.folder))
+        made[f"{section.folder}/index.rst"] = text_of("site_section.rst.j2", section=section)
     made["index.rst"] = text_of("site_catalogue.rst.j2", sections=SECTIONS, **counts())
     made["checks.rst"] = text_of("site_checks.rst.j2", rows=check_rows(), kinds=KINDS, about=ABOUT, **counts())
     for name, text in made.items():
@@ -79,7 +79,6 @@ def generate(app: Sphinx) -> None:
             path.unlink()
     if is_short(app):
         kept = {f"{FOLDER}/{name}" for name in FEW}
-        app.config.suppress_warnings = [*app.config.suppress_warnings, "toc.excluded"]
         app.config.exclude_patterns = [
             *app.config.exclude_patterns,
             *(f"{FOLDER}/{p.docname}.rst" for p in all_pages() if f"{FOLDER}/{p.docname}" not in kept),
@@ -181,15 +180,21 @@ class AtomNames(SphinxDirective):
         page = _page(self.arguments[0])
         domain = self.env.get_domain("texgen")
         assert isinstance(domain, TexgenDomain)
-        out: list[nodes.Node] = []
+        listed = []
         for family in page.families:
-            if len(family.entries) > 1:
-                out.append(nodes.rubric("", family.name, classes=["atom-family"]))
-            line = nodes.paragraph("", "", classes=["atom-names"])
-            for i, entry in enumerate(family.entries):
+            for entry in family.entries:
                 domain.note_atom(entry.name, anchor_of(entry.name))
-                line += nodes.Text(" " if i else "")
-                line += nodes.literal(entry.name, entry.name, ids=[anchor_of(entry.name)], classes=["atom"])
+            names = [(anchor_of(e.name), e.name) for e in family.entries]
+            listed.append((family.name if len(names) > 1 else "", names))
+        if not is_short(self.env.app):  # thousands of nodes would cost a third of the build
+            return [nodes.raw("", fill("site_names.html.j2", {"families": listed}), format="html")]
+        out: list[nodes.Node] = []
+        for name, names in listed:
+            if name:
+                out.append(nodes.rubric("", name))
+            line = nodes.paragraph("")
+            for i, (anchor, text) in enumerate(names):
+                line += [nodes.Text(" " if i else ""), nodes.literal(text, text, ids=[anchor])]
             out.append(line)
         return out
 
@@ -253,8 +258,12 @@ class CatalogueIndex(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         made = table(tuple(t for t, _ in self.COLUMNS), tuple(w for _, w in self.COLUMNS), [], "catalogue-index")
         body = next(iter(made.findall(nodes.tbody)))
-        body += [self._row(page) for page in all_pages()]
+        body += [self._row(page) for page in self.shown()]
         return [made]
+
+    def shown(self) -> tuple[Page, ...]:
+        """The pages that stand in the table."""
+        return all_pages()
 
     def _row(self, page: Page) -> nodes.row:
         link: nodes.Node = nodes.Text(page.title)
@@ -275,6 +284,24 @@ class CatalogueIndex(SphinxDirective):
         row["classes"] += [f"arch:{a}" for a in page.archs] + [f"type:{t}" for t in page.types]
         row["classes"] += [f"shape:{shape.replace('×', 'x')}:{'-'.join(map(str, ns))}" for shape, ns in page.shapes]
         return row
+
+
+class CataloguePages(CatalogueIndex):
+    """``.. catalogue-pages:: FOLDER``: the pages of a section; a PDF gets those that it has.
+
+    They stand in no table of contents but this: in the theme's sidebar they would be most of every page.
+    """
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        if not is_short(self.env.app):
+            return super().run()
+        names = [name.partition("/")[2] for name in FEW if name.startswith(f"{self.arguments[0]}/")]
+        return self.parse_text_to_nodes("\n   ".join([".. toctree::", "", *names]) + "\n") if names else []
+
+    def shown(self) -> tuple[Page, ...]:
+        return tuple(_of(self.arguments[0]))
 
 
 def _cell(*inside: nodes.Node) -> nodes.entry:
@@ -309,4 +336,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("atom-layouts", AtomLayouts)
     app.add_directive("atom-families", AtomFamilies)
     app.add_directive("catalogue-index", CatalogueIndex)
+    app.add_directive("catalogue-pages", CataloguePages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

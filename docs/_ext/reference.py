@@ -63,6 +63,7 @@ TOP = {
 SVG_TOP = {
     "id": "begins every id, ends in a hash of the figure", "fonts": "text and code: lists of fonts", "cw": "width of a cell in pixels",
     "ch": "height of a cell in pixels", "px_width": "width of the picture", "px_height": "height of the picture",
+    "svg_width": "width that the file names, as print_width has it", "svg_height": "height to it",
     "text_px": "height of the font of titles", "label_px": "height of the font of labels", "left_px": "where titles begin",
     "title_px": "base line of the title", "legend_base": "base line of the legend", "legend_start": "where the legend begins",
 }  # fmt: skip
@@ -123,6 +124,7 @@ FRAME = {
     "alt": "Alternative text in place of the one made from the figure.", "width": "Width: ``80%``, ``12cm``, ``400`` (pixels).",
     "align": "left, center or right.", "class": "Classes for the figure.",
     "no-caption": "Leave out the lines of facts inside the picture.", "no-swizzle": "Draw a swizzled layout after the swizzle alone.",
+    "stamp": "Say also that a figure was not executed, and why.", "no-stamp": "Do not say that it was executed.",
 }  # fmt: skip
 
 
