@@ -105,7 +105,7 @@ def _help(option: click.Option) -> str:
 
 
 def _sentence(text: str) -> str:
-    return " ".join(text.split()).replace("*", r"\*").replace("|", r"\|").replace("_", r"\_")
+    return " ".join(text.split()).replace("\\", r"\\").replace("*", r"\*").replace("|", r"\|").replace("_", r"\_")
 
 
 @cache

@@ -15,15 +15,23 @@ from texgen import __version__
 from texgen.kernels import KERNELS
 
 
-@cache
-def source_hash(kernel: str) -> str:
-    """A hash of the sources that decide what a kernel does. Imports nothing: pages compare it without the DSL."""
-    digest = hashlib.sha256()
+def source_files(kernel: str) -> list[Path]:
+    """The files of a kernel's sources. Imports nothing of them."""
+    files = []
     for name in KERNELS[kernel].sources:
         # find_spec imports the parents only
         spec = util.find_spec(name)
         assert spec is not None and spec.origin is not None
-        digest.update(name.encode() + b"\0" + Path(spec.origin).read_bytes().replace(b"\r\n", b"\n") + b"\0")
+        files.append(Path(spec.origin))
+    return files
+
+
+@cache
+def source_hash(kernel: str) -> str:
+    """A hash of the sources that decide what a kernel does. Imports nothing: pages compare it without the DSL."""
+    digest = hashlib.sha256()
+    for name, file in zip(KERNELS[kernel].sources, source_files(kernel), strict=True):
+        digest.update(name.encode() + b"\0" + file.read_bytes().replace(b"\r\n", b"\n") + b"\0")
     return digest.hexdigest()[:16]
 
 

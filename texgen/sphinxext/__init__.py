@@ -1,7 +1,7 @@
 """Figures of layouts in Sphinx: ``extensions = ["texgen.sphinxext"]``.
 
 Directives ``texgen:mma``, ``texgen:copy`` and ``texgen:layout`` draw any target that ``texgen render`` takes;
-``texgen:atom`` (directive and role) names atoms and links to them. Settings are listed in ``texgen.sphinxext.settings``.
+``texgen:atom`` (directive and role) names atoms and links to them; ``texgen:results`` shows what was measured. Settings are listed in ``texgen.sphinxext.settings``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Called by Sphinx: registers the domain, the nodes, the settings and the steps of a build."""
     from texgen.sphinxext import steps
+    from texgen.sphinxext.charts import CHART, chart
     from texgen.sphinxext.domain import TexgenDomain
     from texgen.sphinxext.nodes import links, picture
     from texgen.sphinxext.visitors import LINKS, PICTURE
@@ -28,6 +29,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_domain(TexgenDomain)
     app.add_node(picture, **PICTURE)
     app.add_node(links, **LINKS)
+    app.add_node(chart, **CHART)
     app.add_css_file(steps.STYLE)
     app.add_latex_package("tikz")
     app.connect("config-inited", steps.add_preamble)

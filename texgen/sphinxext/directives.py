@@ -14,6 +14,7 @@ from texgen.sphinxext.body import program
 from texgen.sphinxext.entries import Entry, ExecutionOff, MissingDsl, Request, Use
 from texgen.sphinxext.nodes import links, picture
 from texgen.sphinxext.options import LazySpecification, spelt_here, split
+from texgen.sphinxext.stamps import stamps
 from texgen.sphinxext.studio import dsl_version, each
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class FigureDirective(SphinxDirective):
             fault = TexgenError(f"texgen itself failed ({type(error).__name__}: {error}): please report it.")
             logger.debug("texgen", exc_info=True)
             return self._figure([self._failure(fault)])
-        return self._figure([*map(self._picture, entries), self._links(entries)])
+        return self._figure([*map(self._picture, entries), self._links(entries), *stamps(self, entries)])
 
     # What is drawn
 

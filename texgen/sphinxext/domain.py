@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Set
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from docutils import nodes
 from sphinx.domains import Domain, ObjType
@@ -17,6 +17,7 @@ from texgen.errors import TexgenError
 from texgen.sphinxext.directives import CopyDirective, LayoutDirective, MmaDirective
 from texgen.sphinxext.entries import Use
 from texgen.sphinxext.program import ProgramDirective
+from texgen.sphinxext.results import ResultRole, ResultsDirective
 from texgen.sphinxext.studio import Studio
 
 if TYPE_CHECKING:
@@ -82,13 +83,14 @@ class TexgenDomain(Domain):
     object_types: ClassVar[dict[str, ObjType]] = {"atom": ObjType("atom", "atom")}  # type: ignore[misc]
     directives: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
         "mma": MmaDirective, "copy": CopyDirective, "layout": LayoutDirective, "atom": AtomDirective,
-        "program": ProgramDirective,
+        "program": ProgramDirective, "results": ResultsDirective,
     }  # fmt: skip
-    roles: ClassVar[dict[str, Any]] = {"atom": AtomRole(warn_dangling=True)}  # type: ignore[misc]
+    roles: ClassVar[dict[str, Any]] = {"atom": AtomRole(warn_dangling=True), "result": ResultRole()}  # type: ignore[misc]
     initial_data: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
         "atoms": {}, "uses": {}, "failed": {}, "drawn": {}, "digests": {},
+        "results": {}, "charts": {},
     }  # fmt: skip
-    data_version = 1
+    data_version = 2
     dangling_warnings: ClassVar[dict[str, str]] = {"atom": "no page describes the atom %(target)s"}  # type: ignore[misc]
     studio: Studio | None = None
 
@@ -136,7 +138,14 @@ class TexgenDomain(Domain):
         """Say that a figure of the page failed: the page is read again at the next build."""
         self.failed[docname or self.env.docname] = True
 
+    def note_result(self, digest: str, anchor: str) -> bool:
+        """Say that the current page lists the execution of a spec; False where another place does."""
+        known = self.data["results"].setdefault(digest, (self.env.docname, anchor))
+        return bool(known == (self.env.docname, anchor))
+
     def clear_doc(self, docname: str) -> None:
+        self.data["results"] = {k: v for k, v in self.data["results"].items() if v[0] != docname}
+        self.data["charts"].pop(docname, None)
         self.data["atoms"] = {k: v for k, v in self.atoms.items() if v[0] != docname}
         self.uses.pop(docname, None)
         self.failed.pop(docname, None)
@@ -145,6 +154,8 @@ class TexgenDomain(Domain):
         self.atoms.update({k: v for k, v in otherdata["atoms"].items() if v[0] in docnames})
         self.uses.update({k: v for k, v in otherdata["uses"].items() if k in docnames})
         self.failed.update({k: v for k, v in otherdata["failed"].items() if k in docnames})
+        self.data["results"].update({k: v for k, v in otherdata["results"].items() if v[0] in docnames})
+        self.data["charts"].update({k: v for k, v in otherdata["charts"].items() if k in docnames})
         for docname in docnames & otherdata["drawn"].keys():
             self.open_studio.drawn += otherdata["drawn"][docname]
 
@@ -152,9 +163,12 @@ class TexgenDomain(Domain):
         self, env: BuildEnvironment, fromdocname: str, builder: Builder, typ: str, target: str, node: pending_xref,
         contnode: Element,
     ) -> nodes.reference | None:  # fmt: skip
-        found = self.atoms.get(target)
+        if typ == "result":
+            found = self.data["results"].get(target)
+        else:
+            found = self.atoms.get(canonical(target) if typ == "quiet-atom" else target)
         if found is None:
-            return None
+            return cast("nodes.reference", contnode) if typ != "atom" else None
         return make_refnode(builder, fromdocname, found[0], found[1], [contnode], target)
 
     def resolve_any_xref(

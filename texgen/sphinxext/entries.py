@@ -29,6 +29,7 @@ class Entry:
     stem: str
     alt: str
     warnings: tuple[str, ...] = ()
+    spec_hash: str = ""
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,7 @@ def specification() -> dict[str, Converter]:
     return out | {
         "caption": _text, "name": directives.unchanged, "alt": _text, "align": _align,
         "width": directives.length_or_percentage_or_unitless, "class": directives.class_option,
+        "stamp": directives.flag, "no-stamp": directives.flag,
     }  # fmt: skip
 
 

@@ -54,4 +54,8 @@ SETTINGS = (
     Setting("texgen_options", {}, (dict,), "env",
             "Options for every figure that its directive does not give, by their names in Python: "
             "{'palette': 'okabe-ito'}."),
+    Setting("texgen_results", "results", (str,), "env",
+            "Folder of the result files, one folder a GPU, relative to conf.py."),
+    Setting("texgen_stamps", True, (bool,), "env",
+            "Whether a figure that texgen verify has executed says so, where there is a verify.json."),
 )  # fmt: skip

@@ -14,6 +14,7 @@ from texgen.errors import TexgenError
 from texgen.render.environment import fill
 from texgen.render.files import write
 from texgen.sphinxext.entries import Use
+from texgen.sphinxext.stamps import stamps_digest
 from texgen.sphinxext.studio import Studio, dsl_version, page_digest
 
 if TYPE_CHECKING:
@@ -54,10 +55,10 @@ def open_studio(app: Sphinx) -> None:
 
 def outdated(app: Sphinx, env: BuildEnvironment, added: set[str], changed: set[str], removed: set[str]) -> Sequence[str]:
     """env-get-outdated: pages to read again: all after a change of texgen or its templates, those that were read with
-    another version of the DSL, and those with a figure that failed, so that it is never forgotten."""
+    another version of the DSL, all after another run of ``texgen verify``, and those with a figure that failed, so that it is never forgotten."""
     domain = domain_of(env)
     studio = domain.open_studio
-    now = {"figures": studio.digest, "pages": page_digest()}
+    now = {"figures": studio.digest, "pages": page_digest(), "stamps": stamps_digest(env)}
     before, domain.data["digests"] = domain.data["digests"], now
     domain.data["drawn"] = {}
     if before != now:
@@ -83,6 +84,8 @@ def finish_forms(app: Sphinx, env: BuildEnvironment) -> Sequence[str]:
     if "pdf" in studio.forms:
         _make_pdfs(app, domain, uses)
     studio.publish(uses)
+    if app.builder.format == "latex" and domain.data["charts"] and not app.registry.has_latex_package("pgfplots"):
+        app.add_latex_package("pgfplots")
     if app.builder.name == "epub":
         studio.keep_out_of_epub()
     if app.builder.format == "html":

@@ -168,8 +168,10 @@ class Studio:
         return self.cache / f"{stem}{SUFFIXES[form]}"
 
     def _make(self, stem: str, drawing: Drawing) -> Entry:
+        from texgen.measure.stamp import spec_hash
+
         self.drawn += 1
-        entry = Entry(stem, drawing.figure.alt, tuple(drawing.figure.warnings))
+        entry = Entry(stem, drawing.figure.alt, tuple(drawing.figure.warnings), spec_hash(drawing.spec))
         for form in self.missing(stem):
             write(self.path(stem, form), drawing.data(SUFFIXES[form]))
         write(self.cache / f"{stem}.entry", pickle.dumps(entry) + pickle.dumps((drawing.spec, drawing.options)))
@@ -284,7 +286,8 @@ def page_digest() -> str:
 @cache
 def _code() -> str:
     package = Path(__file__).resolve().parent.parent
-    files = sorted([*package.glob("*.py"), *(f for d in ("figures", "render", "sources", "trace") for f in (package / d).glob("*.*"))])
+    stamp = package / "measure" / "stamp.py"  # its hashes are kept with the figures
+    files = sorted([stamp, *package.glob("*.py"), *(f for d in ("figures", "render", "sources", "trace") for f in (package / d).glob("*.*"))])
     return _sha(b"".join(f.read_bytes() for f in files))
 
 
