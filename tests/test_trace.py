@@ -105,6 +105,67 @@ def test_every_object_with_name_and_line(name):
     assert made.ended == ("launch" if name in ("elementwise", "attention") else "end")
 
 
+def test_two_kernels_and_names_that_are_hard_to_find():
+    made = traced("several")
+    assert (made.ended, made.error, made.recording.launches[0].sightings) == ("end", "", 1)
+    kernel, tail = made.recording.launches
+    assert (kernel.kernel, kernel.grid, kernel.block) == ("Several.kernel", ["grid[0]", 2, 1], [256, 1, 1])
+    assert (tail.kernel, tail.grid, tail.block) == ("tail", ["grid[0]", 2, 1], [32, 1, 1])
+    assert [(o.name, o.kind, o.sightings, o.launch is kernel) for o in made.recording.objects] == [
+        ("layouts['a']", "smem_layout", 1, True), ("layouts['b']", "smem_layout", 1, True),
+        ("self.copy_a, self.copy_b", "copy_atom", 1, True), ("made[name]", "tiled_copy", 1, True),
+        ("made[name]", "tiled_copy", 1, True), ("mmas", "tiled_mma", 1, True), ("mmas", "tiled_mma", 1, True),
+        ("p.mma", "tiled_mma", 1, False), ("bias", "smem_layout", 1, True), ("load", "copy_atom", 2, True),
+        ("feed", "tiled_copy", 2, True), ("padded", "smem_layout", 1, False), ("out", "copy_atom", 1, False),
+        ("out", "tiled_copy", 1, False),
+    ]  # fmt: skip
+
+
+def test_sizes_of_a_launch():
+    from texgen.sources.recorder import _unpacked
+    from texgen.trace.report import dims
+
+    assert _unpacked(["*grid", "1"], 3) == ["grid[0]", "grid[1]", "1"] and _unpacked(["a", "b"], 3) == ["a", "b"]
+    assert dims([4, "n", 1]) == "4 × n × 1" and dims(["grid"]) == "grid (known at run time)"
+
+
+def test_architecture_of_a_neighbour(tmp_path):
+    write(tmp_path, "from cutlass.cute.nvgpu import tcgen05\n", "kernels.py")
+    assert guess_arch(str(write(tmp_path, "import kernels\n"))) == "sm_100a"
+
+
+TORCH = """
+import torch, numpy as np, cutlass, cutlass.cute as cute
+from cutlass.cute.runtime import from_dlpack
+device = torch.device("cuda", 0)
+torch.cuda.set_device(device)
+a = torch.randint(-3, 3, (128, 8), device=device, generator=torch.Generator(device=device).manual_seed(3)).to(torch.float16)
+b = torch.rand(4, 8, device=f"cuda:{torch.cuda.current_device()}").half()
+with torch.device("cuda"):
+    c = torch.empty_strided((4, 4), (4, 1), dtype=torch.float16)
+assert device.type == a.device.type == b.device.type == c.device.type == "cuda" and a.is_cuda and b.get_device() == 0
+linear = torch.nn.Linear(8, 8).to(device).half()
+@cute.kernel
+def kernel(x: cute.Tensor): pass
+@cute.jit
+def host(x: cute.Tensor):
+    kernel(x).launch(grid=x.shape[0], block=32)
+x = from_dlpack(a, assumed_align=16).mark_layout_dynamic(leading_dim=1).mark_compact_shape_dynamic(mode=1, divisibility=8)
+host(x)
+assert torch.isclose(a, a + 1).all() and np.isclose(1, 2) and np.array_equal([1], [2])
+assert (a - 100).max() > 0, "a check by hand"
+"""
+
+
+@pytest.mark.torch
+def test_devices_of_torch_and_checks_of_what_was_not_computed(tmp_path, capfd):
+    made = trace(str(write(tmp_path, TORCH)), launches=0)
+    assert (made.ended, made.status, made.launches) == ("error", 1, 1), made.error
+    assert made.error == "AssertionError: a check by hand" and made.place[1] == 22
+    assert made.notes == ["The error came after a launch that was not run: a check of results that were never computed fails."]
+    assert made.recording.launches[0].grid == ["x.shape[0]", 1, 1]
+
+
 @pytest.mark.torch
 def test_sgemm_with_torch(capfd):
     made = trace(str(PROGRAMS / "simt_sgemm.py"), ["--mnk", "128,128,64"])

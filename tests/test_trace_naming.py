@@ -51,7 +51,8 @@ CASES = {
     "x = (\n  make(\n  )\n)": ["x"],
     "x = make(); y = make()": ["x", "y"],
     "for i in [make()]: pass": ["i"],
-    "x = dict(a=make())": ["x"],
+    "x = dict(a=make())": ["x['a']"], "class C:\n  def __init__(self, **k): pass\nx = C(a=make(), b=1)": ["x.a"],
+    "def f(**k): pass\nx = f(a=make())": ["x"],
     "class S: pass\ns = S()\nsetattr(s, 'mma', make())": ["s.mma"],
 }
 

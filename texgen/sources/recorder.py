@@ -313,12 +313,12 @@ def _saw_partition(function: str, result: Any, args: tuple[Any, ...]) -> None:
         text = str(kind)
         layout = getattr(kind, "layout", None)
         _record("partition", text, {
-            "layout": reading.bare(str(layout)) if layout is not None else reading.bare(text), "call": function,
+            "layout": reading.bare(str(layout)) if layout is not None else reading.last_quoted(text), "call": function,
             "owner": owner, "of": whole, "index": index if many else None,
         })  # fmt: skip
 
 
-def _dims(values: Sequence[Any] | None, place: Place | None, name: str) -> list[int | str]:
+def _dims(values: Sequence[Any] | None, place: Place | None, name: str, scalar: bool = False) -> list[int | str]:
     """Launch sizes: ints where they are static, otherwise the source's text."""
     out: list[int | str] = []
     for value in values or ():
@@ -328,11 +328,20 @@ def _dims(values: Sequence[Any] | None, place: Place | None, name: str) -> list[
             inner = getattr(value, "value", None)
             out.append(inner if type(inner) is int else "?")
     if "?" in out and place is not None:
-        texts = naming.argument(place, name)
-        if len(texts) == 1 and len(out) > 1:
+        texts = _unpacked(naming.argument(place, name), len(out))
+        if len(texts) == 1 and len(out) > 1 and not scalar:
             return list(texts) if all(x == "?" for x in out) else [f"{texts[0]}[{i}]" if x == "?" else x for i, x in enumerate(out)]
         return [t if x == "?" and t else x for x, t in zip(out, [*texts, *[""] * len(out)], strict=False)]
     return out
+
+
+def _unpacked(texts: list[str], count: int) -> list[str]:
+    """``*grid, 1`` of three sizes is ``grid[0]``, ``grid[1]``, ``1``."""
+    starred = [i for i, text in enumerate(texts) if text.startswith("*")]
+    if len(starred) != 1:
+        return texts
+    at, missing = starred[0], count - len(texts) + 1
+    return [*texts[:at], *(f"{texts[at][1:]}[{i}]" for i in range(missing)), *texts[at + 1 :]]
 
 
 # Wrapping
@@ -627,13 +636,28 @@ def _enter_launch(args: Any, kwargs: Any) -> None:
     given = dict(zip(names, args[1:], strict=False)) | kwargs
     made = Launch(
         name, file, line,
-        _dims(_three(given.get("grid")), place, "grid"), _dims(_three(given.get("block")), place, "block"),
+        *(_dims(_three(v), place, n, not isinstance(v, (list, tuple))) for n, v in ((n, given.get(n)) for n in ("grid", "block"))),
         _dims(given.get("cluster"), place, "cluster"), given["smem"] if type(given.get("smem")) is int else None,
         place.file if place else "", place.line if place else 0, _state.trace, _arch(),
+        takes=_types([*getattr(launcher, "func_args", ()), *getattr(launcher, "func_kwargs", {}).values()]),
     )  # fmt: skip
     for one in list(_active):
         made = one.add_launch(made)
     _state.launch = made
+
+
+def _types(values: Sequence[Any]) -> list[str]:
+    """The texts of the types of atoms, tiled objects and layouts."""
+    out: list[str] = []
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            out += _types(value)
+            continue
+        trait = getattr(value, "_trait", None)
+        text = str(trait.value.type) if trait is not None else _layout_text(value)
+        if text and text not in out:
+            out.append(text)
+    return out
 
 
 def _three(dims: Any) -> Any:

@@ -93,10 +93,15 @@ def boxes(launch: Launch | None, objects: list[Recorded], anchors: dict[int, str
     """The boxes of one kernel's chain, by stage."""
     out: list[Box] = []
     tensors: dict[str, list[str]] = {"in": [], "out": []}
+    seen: set[tuple[str, str, str]] = set()
+    stored = _stored(objects, partitions)
     for o in objects:
         stage = stage_of(o, partitions)
-        if not stage:
-            continue
+        if not stage or (stage, o.name, o.text) in seen:
+            continue  # a helper and its caller may build the same twice
+        seen.add((stage, o.name, o.text))
+        if stage == "shared" and isinstance(o.spec, LayoutSpec) and o.spec.layout in stored:
+            stage = "epilogue"
         box = Box(stage, o.name or o.kind.replace("_", " "), facts(o), anchors.get(id(o), ""))
         if o.spec is not None:
             box.warp, box.mini = follow(o)
@@ -116,6 +121,15 @@ def boxes(launch: Launch | None, objects: list[Recorded], anchors: dict[int, str
         if "store" in stages or "epilogue" in stages or tensors["out"] or mma is not None:
             out.append(Box("result", "Output", _few(tensors["out"]) or ["written by the epilogue"]))
     return sorted(out, key=lambda b: STAGES.index(b.stage))
+
+
+def _stored(objects: list[Recorded], partitions: list[Partition]) -> set[str]:
+    """The shared-memory layouts that TMA stores from and nothing loads into."""
+    found: dict[str, set[str]] = {"load": set(), "store": set()}
+    for o in objects:
+        if o.kind == "tma_atom" and isinstance(o.spec, LayoutSpec):
+            found[stage_of(o, partitions)].add(o.spec.layout)
+    return found["store"] - found["load"]
 
 
 def _few(names: list[str]) -> list[str]:

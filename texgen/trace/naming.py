@@ -24,7 +24,14 @@ class Maybe:
     index: int
 
 
-Path: TypeAlias = "tuple[int | str | Maybe, ...]"
+@dataclass(frozen=True)
+class Field:
+    """An attribute of an object that was given it by name."""
+
+    name: str
+
+
+Path: TypeAlias = "tuple[int | str | Maybe | Field, ...]"
 
 DECORATORS = {"jit": "jit", "kernel": "kernel"}
 
@@ -264,6 +271,11 @@ def _target(source: Source, node: ast.AST, path: Path) -> tuple[str | None, Path
             statement = source.statement(call)
             if parent.arg and isinstance(statement, ast.Expr):
                 return parent.arg, ()
+            made = _last_name(call.func) if isinstance(call, ast.Call) else ""
+            if parent.arg and call is not None and (made == "dict" or made[:1].isupper()):
+                path = (parent.arg if made == "dict" else Field(parent.arg), *path)
+                node = call
+                continue
         if isinstance(parent, (ast.Tuple, ast.List)) and node in parent.elts:
             path = (parent.elts.index(node), *path)  # type: ignore[arg-type]
         elif isinstance(parent, ast.Dict) and node in parent.values:
@@ -308,7 +320,8 @@ def _reached(target: ast.AST, path: Path) -> str:
         if isinstance(at, int) and at < len(target.elts) and not any(isinstance(e, ast.Starred) for e in target.elts[: at + 1]):
             return _reached(target.elts[at], path[1:])
         return ", ".join(_spelt(e) for e in target.elts)
-    return _spelt(target) + "".join(f"[{step!r}]" for step in path if step != "" and not isinstance(step, Maybe))
+    steps = (f".{step.name}" if isinstance(step, Field) else f"[{step!r}]" for step in path if step != "" and not isinstance(step, Maybe))
+    return _spelt(target) + "".join(steps)
 
 
 def _spelt(node: ast.AST) -> str:

@@ -38,6 +38,12 @@ def bare(text: str) -> str:
     return found[1] if found else text
 
 
+def last_quoted(text: str) -> str:
+    """The layout of a coordinate tensor's type, which has its origin before it; the text where it has none."""
+    found: list[str] = re.findall(r'"([^"]*)"', text)
+    return found[-1] if found else text
+
+
 @lru_cache(maxsize=4096)
 def layout(text: str) -> AnyLayout:
     """The layout of a type's text. Raises TexgenError for a dynamic one."""

@@ -35,6 +35,8 @@ class Launch:
     trace: int = 0
     arch: str = ""
     sightings: int = 1
+    takes: list[str] = field(default_factory=list)
+    """The types of the objects and layouts among the kernel's arguments."""
 
 
 @dataclass
@@ -375,10 +377,11 @@ def _closest(layouts: list[Recorded], argument: str) -> Recorded:
 
 
 def _assign_launches(recording: Recording, objects: list[Recorded]) -> None:
-    """What the host function builds belongs to the launch that follows in the same trace."""
-    by_trace: dict[int, Launch] = {}
+    """What the host function builds belongs to the first launch in the same trace that takes it, otherwise to the first."""
+    by_trace: dict[int, list[Launch]] = {}
     for launch in recording.launches:
-        by_trace.setdefault(launch.trace, launch)
+        by_trace.setdefault(launch.trace, []).append(launch)
     for o in objects:
-        if o.launch is None:
-            o.launch = by_trace.get(o.trace)
+        there = by_trace.get(o.trace, [])
+        if o.launch is None and there:
+            o.launch = next((launch for launch in there if o.text in launch.takes), there[0])

@@ -30,7 +30,9 @@ COLUMN, GAP, PAD, LINE, MINI_SIZE = 200.0, 32.0, 9.0, 15.0, 80.0
 A_ROW, HEAD = 5, 34.0
 WIDE = 1.13
 """How much wider than Helvetica the font of a reader's machine may be."""
-FACT_PX, WARP_PX = 11.5, 10.5
+BOLD = 1.07
+"""How much wider bold letters are."""
+TITLE_PX, FACT_PX, WARP_PX = 13.0, 11.5, 10.5
 KIND_NAMES = {
     "tiled_mma": "Tiled MMA", "tiled_copy": "Tiled copy", "mma_atom": "MMA atom", "copy_atom": "Copy atom",
     "smem_layout": "Shared-memory layout", "tma_atom": "TMA atom",
@@ -183,7 +185,7 @@ def _kernel(
         "name": launch.kernel, "file": os.path.basename(launch.file), "line": launch.line,
         "call_file": os.path.basename(launch.call_file), "call_line": launch.call_line,
         "call": naming.source_of(launch.call_file).text(None, launch.call_line) if launch.call_file else "",
-        "grid": _dims(launch.grid), "block": _dims(launch.block), "cluster": _dims(launch.cluster), "arch": launch.arch,
+        "grid": dims(launch.grid), "block": dims(launch.block), "cluster": dims(launch.cluster), "arch": launch.arch,
         "threads": _product(launch.block), "sightings": launch.sightings,
         "entries": [entries[id(o)] for o in own], "budget": rows, "total": total, "capacity": capacity,
         "share": 100.0 * total / capacity if capacity else 0.0,
@@ -191,7 +193,10 @@ def _kernel(
     }  # fmt: skip
 
 
-def _dims(values: Sequence[int | str]) -> str:
+def dims(values: Sequence[int | str]) -> str:
+    """``4 × 4 × 1``; one variable for all of them is known only at run time."""
+    if len(values) == 1 and isinstance(values[0], str):
+        return f"{values[0]} (known at run time)"
     return " × ".join(str(v) for v in values)
 
 
@@ -205,7 +210,7 @@ def _product(values: Sequence[int | str]) -> int:
 
 
 def _partition(p: Any) -> dict[str, Any]:
-    where = flow.NAMES.get(flow.space(p.type), "coordinates" if "coord" in p.type else "")
+    where = flow.NAMES.get(flow.space(p.type), "coordinates" if "coord" in p.type else "shared (descriptors)" if "smem_desc" in p.type else "")
     found = p.type.split("<", 1)[-1].split(",")[0] if "memref" in p.type else ""
     return {
         "name": p.name or "(unnamed)", "call": p.call, "line": p.line, "file": os.path.basename(p.file), "code": p.code,
@@ -247,7 +252,7 @@ def _lay_out(box: Box) -> dict[str, Any]:
     lines = [piece for line in box.lines for piece in _broken(line, FACT_PX)]
     warp = _broken(box.warp, WARP_PX)
     y = PAD + 12.0
-    out: dict[str, Any] = {"title": _cut(box.title, 25), "full": box.title, "title_y": y, "anchor": box.anchor, "x": box.x, "y": box.y, "lines": [], "warp": [], "minis": []}
+    out: dict[str, Any] = {"title": _cut(box.title.removeprefix("self."), TITLE_PX), "full": box.title, "title_y": y, "anchor": box.anchor, "x": box.x, "y": box.y, "lines": [], "warp": [], "minis": []}
     for line in lines:
         y += LINE
         out["lines"].append((line, y))
@@ -290,5 +295,12 @@ def _broken(text: str, size: float) -> list[str]:
     return [*lines, line] if line else lines
 
 
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
+def _cut(text: str, size: float) -> str:
+    """Text that fits a box in bold, its middle left out where it is too long: the end tells names apart."""
+    room = (COLUMN - 2 * PAD) / size / WIDE / BOLD
+    if text_width(text) <= room:
+        return text
+    head, tail = text[: len(text) // 2], text[len(text) // 2 :]
+    while len(tail) > 1 and text_width(f"{head}…{tail}") > room:
+        head, tail = (head[:-1], tail) if len(head) > len(tail) else (head, tail[1:])
+    return f"{head}…{tail}"

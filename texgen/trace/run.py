@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import os
 import re
@@ -139,26 +140,29 @@ def _spelt(arch: str, origin: str) -> str:
 
 
 def guess_arch(file: str) -> str:
-    """The architecture that the names in a program speak of; sm_80 where they speak of none."""
-    try:
-        tree = ast.parse(Path(file).read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return DEFAULT_ARCH
+    """The architecture that the names in a program and in what it imports from its folder speak of; otherwise sm_80."""
     words: Counter[str] = Counter()
-    for node in ast.walk(tree):
-        names: list[str] = []
-        if isinstance(node, ast.Name):
-            names = [node.id]
-        elif isinstance(node, ast.Attribute):
-            names = [node.attr]
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            names = [part for a in node.names for part in (*a.name.split("."), a.asname or "")]
-            names += (node.module or "").split(".") if isinstance(node, ast.ImportFrom) else []
-        for name in names:
-            for arch, pattern in HINTS:
-                if pattern.match(name):
-                    words[arch] += 1
-                    break
+    todo, seen = [Path(file)], {Path(file)}
+    while todo:
+        path = todo.pop()
+        try:
+            tree = ast.parse(path.read_bytes())
+        except (OSError, SyntaxError, ValueError):
+            continue
+        for node in ast.walk(tree):
+            names: list[str] = []
+            if isinstance(node, ast.Name):
+                names = [node.id]
+            elif isinstance(node, ast.Attribute):
+                names = [node.attr]
+            elif isinstance(node, (ast.Import, ast.ImportFrom)):
+                names = [part for a in node.names for part in (*a.name.split("."), a.asname or "")]
+                names += (node.module or "").split(".") if isinstance(node, ast.ImportFrom) else []
+                beside = [f for n in names if n and (f := path.parent / f"{n}.py").is_file() and f not in seen]
+                todo += beside
+                seen.update(beside)
+            for name in names:
+                words.update(itertools.islice((arch for arch, pattern in HINTS if pattern.match(name)), 1))
     return words.most_common(1)[0][0] if words else DEFAULT_ARCH
 
 
@@ -193,6 +197,8 @@ def _once(
     elif last is not None:
         made.ended, made.error, made.launches = last["how"], last["error"], last["seen"]
         made.place = (str(last["place"][0]), int(last["place"][1])) if last.get("place") else ("", 0)
+        if made.error.startswith("AssertionError") and made.launches and not device:
+            made.notes.append("The error came after a launch that was not run: a check of results that were never computed fails.")
         made.notes += [f"texgen's recorder: {fault}" for fault in dict.fromkeys(last["faults"])]
         return made, list(last["wanted"])
     elif code < 0:

@@ -312,7 +312,7 @@ def _compares(name: str, original: Any, agreed: Any) -> Any:
     def compare(*args: Any, **kwargs: Any) -> Any:
         if launches_skipped[0]:
             meet(f"{name} (nothing was computed)")
-            return agreed
+            return agreed(original(*args, **kwargs)) if callable(agreed) else agreed
         return original(*args, **kwargs)
 
     return compare
@@ -320,10 +320,12 @@ def _compares(name: str, original: Any, agreed: Any) -> Any:
 
 def patch_numpy(numpy: Any) -> None:
     testing = getattr(numpy, "testing", None)
-    for name in ("assert_allclose", "assert_array_equal", "assert_array_almost_equal"):
+    for name in ("assert_allclose", "assert_array_equal", "assert_array_almost_equal", "assert_equal"):
         if testing is not None and hasattr(testing, name):
             setattr(testing, name, _compares(f"numpy.testing.{name}", getattr(testing, name), None))
-    numpy.allclose = _compares("numpy.allclose", numpy.allclose, True)
+    for name in ("allclose", "array_equal"):
+        setattr(numpy, name, _compares(f"numpy.{name}", getattr(numpy, name), True))
+    numpy.isclose = _compares("numpy.isclose", numpy.isclose, lambda found: found | True)
 
 
 def _is_cuda(value: Any) -> bool:
@@ -337,12 +339,21 @@ def patch_torch(torch: Any, device: Device) -> None:
     from torch.overrides import TorchFunctionMode
 
     tensor = torch.Tensor
-    is_cuda = getattr(tensor.is_cuda, "__get__", None)
-    cpu = torch.device("cpu")
+    is_cuda, its_device = (getattr(getattr(tensor, name), "__get__", None) for name in ("is_cuda", "device"))
+    cpu, first = torch.device("cpu"), torch.device("cuda:0")
 
     class OnCpu(TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
+            if func is torch.device:  # only a name: it is replaced where a tensor is made on it
+                return func(*args, **kwargs)
+            if func == its_device:  # what the program asks; torch's own code sees the CPU
+                meet("torch.Tensor.device")
+                found = func(*args, **kwargs)
+                return first if found.type == "cpu" else found
+            if func is tensor.get_device:
+                meet("torch.Tensor.get_device")
+                return 0
             if func is tensor.cuda:
                 meet("torch.Tensor.cuda")
                 return args[0]
@@ -396,6 +407,7 @@ def patch_torch(torch: Any, device: Device) -> None:
     torch.Generator = type("Generator", (generator,), {"__new__": new, "__init__": init})
     torch.allclose = _compares("torch.allclose", torch.allclose, True)
     torch.equal = _compares("torch.equal", torch.equal, True)
+    torch.isclose = _compares("torch.isclose", torch.isclose, lambda found: found | True)
     finder = _AfterImport("torch.testing", lambda m: _patch_testing(m))
     if "torch.testing" in sys.modules:
         _patch_testing(sys.modules["torch.testing"])
