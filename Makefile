@@ -22,6 +22,7 @@ test: $(VENV)/.tested
 lint: $(VENV)/.tested
 	$(RUN)/ruff check .
 	$(RUN)/mypy
+	MYPYPATH=docs/_ext:docs $(RUN)/mypy docs/_ext/*.py
 
 bench: $(VENV)/.tested
 	$(RUN)/python -m benchmarks

@@ -170,9 +170,11 @@ def templates() -> dict[str, Any]:
     """The templates that draw figures and parts of pages, with the comment that each begins with."""
     rows = []
     for path in sorted(home().glob("*.j2")):
-        if not path.name.startswith("site_"):
-            comment = re.match(r"(?:\{#-?|<#-?)(.*?)(?:-?#\}|-?#>)", path.read_text(encoding="utf-8"), re.DOTALL)
-            rows.append((path.name, ABOUT_TEMPLATES.get(path.name) or (" ".join(comment[1].split()) if comment else "A part of another template.")))
+        about = ABOUT_TEMPLATES.get(path.name, "")
+        if not about and (comment := re.match(r"(?:\{#-?|<#-?)(.*?)(?:-?#\}|-?#>)", path.read_text(encoding="utf-8"), re.DOTALL)):
+            about = re.split(r"(?<=\.) |: ", " ".join(comment[1].split()))[0].rstrip(".") + "."
+        if about and not path.name.startswith("site_"):
+            rows.append((path.name, about))
     return {"templates": rows}
 
 
@@ -185,7 +187,7 @@ ABOUT_TEMPLATES = {
     "sphinx_preamble.tex.j2": "What LaTeX needs before the first picture.", "sphinx_style.css.j2": "The style sheet of figures.",
     "macros.tikz.j2": "Sizes, fonts and colours of TikZ.",
 }  # fmt: skip
-EXAMPLES = {
+EXAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
     "mma": ("SM61_DP4A", {}), "copy": ("UniversalCopy<uint64_t>", {}),
     "layout": ("S<1,0,1> o 0 o (2,2):(2,1)", {"bits": 16}), "tv": ("(2,2):(2,1)", {"tv": True, "tile": "2,2"}),
 }  # fmt: skip
