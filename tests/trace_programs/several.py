@@ -38,8 +38,7 @@ class Several(Base):
             load = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(False, 4), self.dtype)
             if (feed := cute.make_tiled_copy_A(load, mma)) is not None:
                 feed.get_slice(0).partition_S(sA)
-        sB.fill(0)
-        bias.fill(0)
+        bias.fill(cute.size(sB))
 
 
 @cute.kernel

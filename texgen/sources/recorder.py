@@ -634,9 +634,10 @@ def _enter_launch(args: Any, kwargs: Any) -> None:
     config = launcher.dsl.LaunchConfig
     names = list(getattr(config, "__dataclass_fields__", {}))
     given = dict(zip(names, args[1:], strict=False)) | kwargs
+    grid, block = (_dims(_three(v), place, n, not isinstance(v, (list, tuple))) for n, v in (("grid", given.get("grid")), ("block", given.get("block"))))
     made = Launch(
         name, file, line,
-        *(_dims(_three(v), place, n, not isinstance(v, (list, tuple))) for n, v in ((n, given.get(n)) for n in ("grid", "block"))),
+        grid, block,
         _dims(given.get("cluster"), place, "cluster"), given["smem"] if type(given.get("smem")) is int else None,
         place.file if place else "", place.line if place else 0, _state.trace, _arch(),
         takes=_types([*getattr(launcher, "func_args", ()), *getattr(launcher, "func_kwargs", {}).values()]),

@@ -171,8 +171,10 @@ def _kernels(made: Trace, studio: Studio) -> tuple[Kernel, ...]:
 
 
 def _launch(launch: Launch, studio: Studio) -> dict[str, Any]:
+    from texgen.trace.report import dims
+
     return {
-        **{k: " × ".join(map(str, getattr(launch, k))) for k in ("grid", "block", "cluster")}, "arch": launch.arch,
+        **{k: dims(getattr(launch, k)) for k in ("grid", "block", "cluster")}, "arch": launch.arch,
         "place": f"{_shown(launch.file, studio)}:{launch.line}", "call": f"{_shown(launch.call_file, studio)}:{launch.call_line}",
     }  # fmt: skip
 
