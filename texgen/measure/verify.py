@@ -110,7 +110,8 @@ class Target:
             kind = "tcgen05" if entry.build and entry.build["op"].startswith("tcgen05") else "an instruction"
             return f"{kind} of {entry.arch}, which this GPU (sm_90a) lacks"
         if entry.build is None and not self.is_ptx:
-            return f"the CuTe DSL has no op for it, and it is no dense mma.sync of a warp: {entry.line.get('ptx', '')}"
+            known = entry.atom().instruction or "no instruction known"
+            return f"the CuTe DSL has no op for it, and without one only a warp's dense mma.sync is executed ({known})"
         return ""
 
     @property
