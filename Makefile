@@ -1,12 +1,15 @@
 # make site: the documentation with its catalogue of atoms; make figures: the eight reference figures into build/figures;
 # make test: the tests. Each makes .venv first; none needs TeX or a GPU.
+# On a GPU, with the Python that has torch and the DSL (PYTHON=...), no network and no .venv: make test-gpu, make measure.
 PYTHON ?= python3
 VENV   ?= .venv
 RUN    := $(VENV)/bin
 PIP    := $(RUN)/python -m pip --disable-pip-version-check install -q
 PYTEST_ARGS ?=
 
-.PHONY: site figures test lint bench wheel clean
+OUT ?= docs/results
+
+.PHONY: site figures test test-gpu measure lint bench wheel clean
 
 site: $(VENV)/.documented
 	$(RUN)/python -m sphinx -q -W -n --keep-going -j auto -b html -d build/doctrees docs build/site
@@ -18,6 +21,12 @@ figures: $(VENV)/.installed
 
 test: $(VENV)/.tested
 	$(RUN)/python -m pytest -n auto $(PYTEST_ARGS)
+
+test-gpu:
+	PYTHONPATH=. $(PYTHON) -m pytest -m gpu $(PYTEST_ARGS)
+
+measure:
+	PYTHONPATH=. $(PYTHON) -m texgen.measure --out $(OUT)
 
 lint: $(VENV)/.tested
 	$(RUN)/ruff check .

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from texgen.errors import TexgenError, UsageError
+from texgen.measure.bench_command import bench
 from texgen.measure.command import verify
 from texgen.several import plain_warnings
 from texgen.trace.command import trace
@@ -222,6 +223,7 @@ def doctor() -> None:
 
 app.add_command(trace)
 app.add_command(verify)
+app.add_command(bench)
 
 
 def _read(target: str, **options: Any) -> Any:

@@ -83,7 +83,7 @@ def specification(bars: Sequence[Bar], axis: str, mark: float | None) -> dict[st
         "layer": layers,
         "config": {
             "font": "sans-serif", "text": {"fontSize": 12}, "view": {"stroke": None},
-            "axis": {**ink, "gridOpacity": 0.15, "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"},
+            "axis": {**ink, "tickCount": 6, "gridOpacity": 0.15, "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"},
             "legend": {"labelColor": "currentColor", "labelFontSize": 12, "symbolType": "square"},
         },
     }  # fmt: skip

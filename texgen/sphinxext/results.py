@@ -331,7 +331,7 @@ class ResultsDirective(SphinxDirective):
         for e in entries:
             groups.setdefault((e["op"], e["bits"], e["lanes"]), {}).setdefault(e["way"], []).append(e)
         rows: list[tuple[str, list[Cell]]] = []
-        for (op, bits, lanes), by_way in groups.items():
+        for (op, bits, lanes), by_way in sorted(groups.items(), key=lambda g: -len(g[1])):
             first = next(iter(by_way.values()))[0]
             access = [nodes.Text(f"{op}, {first['width'] * 8} bits a lane of {bits}-bit elements: "), *code(lanes)]
             cells: list[Cell] = [access]
@@ -345,7 +345,9 @@ class ResultsDirective(SphinxDirective):
                 cells.append(inside or "—")
             rows.append(("", cells))
         titles = ("Access of a warp", *(f"{w.capitalize()}, wavefronts" for w in ways))
+        odd = dict.fromkeys(str(e["reason"]) for e in [*entries, *requests] if not e["agree"] and e.get("reason"))
         out.append(self._titled(table(titles, (28, *[72 // max(1, len(ways))] * len(ways)), rows, "texgen-conflicts")))
+        out += [said(f"Where they differ: {reason}") for reason in odd]
         if requests:
             listed: list[tuple[str, list[Cell]]] = [
                 ("", [e["name"], code(e["lanes"]), f"{e['width']} bytes", str(e["predicted"]), _counted(e)]) for e in requests
@@ -359,7 +361,7 @@ class ResultsDirective(SphinxDirective):
 def _counted(entry: dict[str, Any]) -> str:
     found = entry["counted"]
     text = "not counted" if found is None else f"{found} counted"
-    return text if entry["agree"] else f"{text}: {entry.get('reason') or 'they differ'}"
+    return text if entry["agree"] else f"{text} (they differ)"
 
 
 class ResultRole(SphinxRole):
