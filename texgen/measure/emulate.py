@@ -19,7 +19,7 @@ import numpy as np
 from texgen.errors import TexgenError
 from texgen.layouts import IntArray, Layout, tv_table
 from texgen.measure.stamp import instruction_name
-from texgen.specs import CopySpec, MmaSpec, Spec, TVMap
+from texgen.specs import CopySpec, MmaSpec, Spec
 from texgen.tiling import MmaAtom
 
 Tables = dict[str, IntArray]

@@ -30,7 +30,7 @@ from texgen.specs import CopySpec, MmaSpec, Spec
 SCHEMA = Path(__file__).with_name("schema") / "verify.json"
 NS = (8, 64, 128, 256)
 """The Ns of each warpgroup family that are executed."""
-RUNS_ON = ("", "sm_75", "sm_80", "sm_89", "sm_90", "sm_90a")
+RUNS_ON = ("", "sm_61", "sm_70", "sm_75", "sm_80", "sm_89", "sm_90", "sm_90a")
 """Architectures whose instructions a Hopper GPU runs."""
 JOBS = 8
 SECONDS_A_TARGET = 120
