@@ -63,7 +63,7 @@ texgen_execute = True  # the pages' own Python: the programs in docs/programs
 texgen_links = ("tikz", "svg")
 
 latex_documents = [("index", "texgen.tex", "texgen", author, "manual")]
-letters = {"230A": r"\lfloor", "230B": r"\rfloor", "2192": r"\rightarrow", "2193": r"\downarrow", "00D7": r"\times", "00B7": r"\cdot"}
+letters = {"230A": r"\lfloor", "230B": r"\rfloor", "2192": r"\rightarrow", "2193": r"\downarrow", "00D7": r"\times", "00B7": r"\cdot", "1D40": r"^{\mathsf{T}}"}
 latex_elements = {
     "papersize": "a4paper", "extraclassoptions": "openany,oneside", "fontpkg": r"\IfFileExists{lmodern.sty}{\usepackage{lmodern}}{}", "fncychap": "",
     "preamble": "".join(rf"\DeclareUnicodeCharacter{{{code}}}{{\ensuremath{{{tex}}}}}" + "\n" for code, tex in letters.items()),

@@ -26,6 +26,8 @@ KINDS = [
     "catalogue/warp/mma-sm-80-f16-into-f32", "catalogue/tcgen05/tcgen05-sm-100a-f16-into-f32", "catalogue/copy/ldmatrix-8x8-16-bit-sm-75",
     "catalogue/checks", "from-mma-tile-tex", "reference/commands", "reference/python", "reference/sphinx", "tensor-memory", "differences",
 ]  # fmt: skip
+HEAVY = ("reading/questions", "from-mma-tile-tex", "catalogue/copy/ldmatrix-8x8-16-bit-sm-75", "tensor-memory", "reference/python")
+"""Pages of a kind that another one stands for, whose thousands of elements take axe-core long."""
 SIZES = {"desktop": (1400, 1000), "phone": (390, 844)}
 
 
@@ -189,7 +191,7 @@ def axe() -> str:
 def test_axe_finds_nothing_serious(browser: Any, address: str, scheme: str) -> None:
     page = opened(browser, scheme=scheme)
     found = []
-    for name in KINDS:
+    for name in (k for k in KINDS if k not in HEAVY):
         page.goto(f"{address}{name}.html")
         page.add_script_tag(path=axe())
         result = page.evaluate("axe.run(document, {resultTypes: ['violations'], exclude: [['.texgen-picture svg text']]})")
