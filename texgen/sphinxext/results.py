@@ -242,8 +242,8 @@ class ResultsDirective(SphinxDirective):
                 other.append(f"{duration(e['torch_tf32_median_s'])} with TF32 on")
             error = [f"{e['error']:.1e} of {e['tolerance']:.1e} allowed"] if e["correct"] else [f"WRONG: {e['error']:.1e}"]
             rows.append(("", [what, lines(f"{r:.2f} to {n}" for r, n in found), lines(times), lines(other), rate(e), lines(error)]))
-            short = re.sub(r"-major|, C N-major", "", e["layout"]).replace(", ", " · ")
-            label = f"{e['kernel'] + ' ' if many else ''}{size(e)} {short}{' (older version)' if older else ''}"
+            short = str(e["layout"]).removesuffix(", C N-major")
+            label = f"{e['kernel'] + ' ' if many else ''}{size(e)}, {short}{' (older version)' if older else ''}"
             bars += [Bar(label, n, r) for r, n in found]
         alt = "Bar chart. " + "; ".join(f"{b.label} {b.value:.2f} to {b.series}" for b in bars)
         if entries and "no-chart" not in self.options:
