@@ -177,7 +177,7 @@ def test_other_builders(site: Site) -> None:
     assert r"torch float32 (TF32 off)" in tex
     text = site.build("text")
     plain = text.text("index.txt")
-    assert text.warnings == "" and "0.75 to torch" in plain and "32 predicted, 32" in plain and "executed on NVIDIA H200, DSL 4.8.1" in plain
+    assert text.warnings == "" and "0.75 to torch" in plain and "predicted, 32 counted" in plain and "executed on NVIDIA H200, DSL 4.8.1" in plain
     assert site.build("epub").warnings.count("texgen") == 0
 
 
