@@ -320,7 +320,6 @@ def render_tikz(source: str, engine: str | None = None) -> TikzPicture:
     """
     picture = TikzPicture(source, engine)
     picture.pdf()
-    if "IPython" in sys.modules and (shell := sys.modules["IPython"].get_ipython()) is not None:
-        del shell
+    if "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
         sys.modules["IPython"].display.display(picture)
     return picture

@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Iterator
 
 from texgen.closed_form import Term, rule
-from texgen.errors import TexgenError
 from texgen.layouts import Layout, flat
 from texgen.specs import TVMap
 
@@ -33,15 +32,10 @@ def in_words(operand: TVMap, axes: tuple[str, str] = ("row", "column")) -> str:
 
 def terms_of(operand: TVMap) -> tuple[list[Term], list[Term]] | None:
     """The terms of the operand's layout, whose offsets may run down the columns (MMAs) or along the rows (copies)."""
-    from texgen.sources.text import parse_layout
+    from texgen.sources.text import plain_layout
 
-    if not operand.layout:
-        return None
-    try:
-        layout = parse_layout(operand.layout)
-    except TexgenError:
-        return None
-    if not isinstance(layout, Layout):
+    layout = plain_layout(operand.layout) if operand.layout else None
+    if layout is None:
         return None
     return rule(layout, operand) or rule(_by_columns(layout, operand.tile), operand)
 

@@ -7,13 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from texgen.closed_form import closed_form
-from texgen.errors import TexgenError
 from texgen.figures.labels import color_key
 from texgen.figures.model import HOLE, LegendItem, Line
 from texgen.figures.options import QUAD, WARP
 from texgen.figures.palette import palette
 from texgen.figures.panels import Style, in_memory, memory_note
-from texgen.layouts import Layout
 from texgen.specs import MEMORIES, Spec, TVMap
 
 AXES = {"A": ("m", "k"), "B": ("n", "k"), "C": ("m", "n"), "S": ("m", "n"), "D": ("m", "n"), "TV": ("m", "n")}
@@ -71,15 +69,10 @@ def _code(name: str, operand: TVMap) -> list[Line]:
 
 def rule_of(operand: TVMap) -> tuple[str, str] | None:
     """The closed form of an operand's layout text, where it has one that gives this very table."""
-    from texgen.sources.text import parse_layout
+    from texgen.sources.text import plain_layout
 
-    if not operand.layout:
-        return None
-    try:
-        layout = parse_layout(operand.layout)
-    except TexgenError:
-        return None
-    return closed_form(layout, operand) if isinstance(layout, Layout) else None
+    layout = plain_layout(operand.layout) if operand.layout else None
+    return closed_form(layout, operand) if layout is not None else None
 
 
 def origin_line(spec: Spec) -> list[Line]:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from parsy import alt, generate, index, regex, seq  # type: ignore[import-untyped]
 
+from texgen.errors import TexgenError
 from texgen.layouts import Basis, ComposedLayout, Layout, Swizzle
 from texgen.sources.grammar import (
     PADDING,
@@ -205,6 +206,15 @@ def parse_layout(text: str) -> Layout | ComposedLayout:
     'S<3,4,3> o 0 o (8,64):(1,8)'
     """
     return parse_layout_text(text).layout
+
+
+def plain_layout(text: str) -> Layout | None:
+    """The layout that a text holds; None where it holds none, or a composed one."""
+    try:
+        layout = parse_layout(text)
+    except TexgenError:
+        return None
+    return layout if isinstance(layout, Layout) else None
 
 
 def parse_layout_text(text: str) -> ParsedLayout:
