@@ -24,6 +24,7 @@ import cutlass.cute as cute
 from cutlass.cute.nvgpu import cpasync
 
 from texgen.kernels import common
+from texgen.kernels.clock import Slots, begin, end, mark
 from texgen.kernels.common import f32
 
 
@@ -316,12 +317,18 @@ def kernel_pipelined(
     ways: cutlass.Constexpr,
     vector: cutlass.Constexpr,
     cfg: cutlass.Constexpr,
+    stamps: Any = None,
+    chosen: cutlass.Constexpr = (0, 0),
+    k_tiles: cutlass.Constexpr = 0,
 ):
     thread, _, _ = cute.arch.thread_idx()
     block_m, block_n, _ = cute.arch.block_idx()
     m, n, k = cute.size(a, mode=[0]), cute.size(b, mode=[0]), cute.size(a, mode=[1])
     mma, move_a, move_b = tiled_mma(cfg), copy_a(ways[0], cfg), copy_b(ways[1], cfg)
     depth, bk = cfg.stages, cfg.bk
+    # stamps of the cycle counter, for a measured timeline: nothing at all without their buffer
+    slots = Slots(depth, k_tiles, bk)
+    clock = begin(stamps, (block_m, block_n), chosen, thread, slots)
 
     memory = common.SmemAllocator()
     sa = memory.allocate_tensor(f32, ring(smem_a(ways[0], cfg), depth), 16)
@@ -350,11 +357,16 @@ def kernel_pipelined(
         for stage in cutlass.range_constexpr(depth - 1):
             # past the last tile the last comes again: no branch, and nobody reads that stage
             tile = cutlass.min(stage, last)
+            mark(clock, slots.copy(stage))
             cute.copy(move_a, tga[None, None, None, tile], tsa[None, None, None, stage], pred=rows_a)
             cute.copy(move_b, tgb[None, None, None, tile], tsb[None, None, None, stage], pred=rows_b)
             cute.arch.cp_async_commit_group()
+            mark(clock, slots.commit(stage))
+        mark(clock, slots.wait(0))
         cute.arch.cp_async_wait_group(depth - 2)
+        mark(clock, slots.landed(0))
         cute.arch.sync_threads()
+        mark(clock, slots.passed(0))
         cute.autovec_copy(csa[None, None, 0, 0], fa[None, None, 0])
         cute.autovec_copy(csb[None, None, 0, 0], fb[None, None, 0])
 
@@ -364,21 +376,31 @@ def kernel_pipelined(
             for block in cutlass.range_constexpr(bk):
                 if cutlass.const_expr(block == bk - 1):
                     # the next tile has landed for every thread, and every thread is done with this one's stage
+                    mark(clock, slots.wait(tile + 1))
                     cute.arch.cp_async_wait_group(depth - 2)
+                    mark(clock, slots.landed(tile + 1))
                     cute.arch.sync_threads()
+                    mark(clock, slots.passed(tile + 1))
                     read = 0 if read == depth - 1 else read + 1
                 following = (block + 1) % bk
                 cute.autovec_copy(csa[None, None, following, read], fa[None, None, following])
                 cute.autovec_copy(csb[None, None, following, read], fb[None, None, following])
                 if cutlass.const_expr(block == 0):
+                    mark(clock, slots.copy(tile + depth - 1))
                     cute.copy(move_a, tga[None, None, None, ahead], tsa[None, None, None, write], pred=rows_a)
+                mark(clock, slots.block(tile, block))
                 cute.gemm(mma, sums, fa[None, None, block], fb[None, None, block], sums)
                 if cutlass.const_expr(block == 0):
                     cute.copy(move_b, tgb[None, None, None, ahead], tsb[None, None, None, write], pred=rows_b)
                     cute.arch.cp_async_commit_group()
+                    mark(clock, slots.commit(tile + depth - 1))
                     write = 0 if write == depth - 1 else write + 1
+        mark(clock, slots.wait(whole_tiles + 1))
         cute.arch.cp_async_wait_group(0)
+        mark(clock, slots.landed(whole_tiles + 1))
         cute.arch.sync_threads()
+        mark(clock, slots.passed(whole_tiles + 1))
+        end(clock)
 
     if whole_tiles * bk < k:
         # the rest of K: zeros first, then what exists over them
@@ -413,6 +435,29 @@ def host_pipelined(
 ):
     grid = [cute.ceil_div(cute.size(c, mode=[0]), cfg.bm), cute.ceil_div(cute.size(c, mode=[1]), cfg.bn), 1]
     kernel_pipelined(a, b, c, ways, vector, cfg).launch(
+        grid=grid,
+        block=[cfg.threads, 1, 1],
+        stream=stream,
+        min_blocks_per_mp=cfg.blocks_per_sm,
+        preferred_smem_carveout=100,
+    )
+
+
+@cute.jit
+def host_stamped(
+    a: cute.Tensor,
+    b: cute.Tensor,
+    c: cute.Tensor,
+    stamps: cute.Tensor,
+    stream: Any,
+    vector: cutlass.Constexpr,
+    cfg: cutlass.Constexpr,
+    chosen: cutlass.Constexpr,
+    k_tiles: cutlass.Constexpr,
+):
+    """The same kernel with its clock on: block ``chosen`` stamps, for a K of exactly ``k_tiles`` tiles."""
+    grid = [cute.ceil_div(cute.size(c, mode=[0]), cfg.bm), cute.ceil_div(cute.size(c, mode=[1]), cfg.bn), 1]
+    kernel_pipelined(a, b, c, ("mn", "mn"), vector, cfg, stamps, chosen, k_tiles).launch(
         grid=grid,
         block=[cfg.threads, 1, 1],
         stream=stream,

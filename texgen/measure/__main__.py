@@ -1,6 +1,7 @@
 """``python -m texgen.measure --out docs/results``: all that is measured on a GPU, and a short table last.
 
-Figures executed (``verify.json``), bank conflicts counted (``conflicts.json``), kernels timed (``bench.json``); each part is a
+Figures executed (``verify.json``), bank conflicts counted (``conflicts.json``), kernels timed (``bench.json``), a
+pipeline stamped (``timeline.json``); each part is a
 process of its own, so that one that fails leaves the others. ``--emulate`` runs the first through NumPy, without a GPU.
 """
 
@@ -17,8 +18,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-PARTS = ("verify", "conflicts", "bench")
-LIMITS = {"verify": 240, "conflicts": 150, "bench": 200}
+PARTS = ("verify", "conflicts", "bench", "timeline")
+LIMITS = {"verify": 240, "conflicts": 150, "bench": 180, "timeline": 60}
 """Seconds that a part may take: together under ten minutes."""
 INSTALL = "pip install 'texgen[gpu]'"
 
@@ -67,6 +68,10 @@ def short(part: str, result: dict[str, Any]) -> list[str]:
     if part == "conflicts":
         both = [*entries, *result.get("global", [])]
         return [f"conflicts  {sum(bool(e['agree']) for e in both)} of {len(both)} predictions counted"]
+    if part == "timeline":
+        from texgen.measure.timeline import line
+
+        return [line(e) for e in entries]
     lines = []
     for e in entries:
         size = "x".join(str(e[x]) for x in "mnk" if e[x] > 1)
@@ -78,7 +83,7 @@ def short(part: str, result: dict[str, Any]) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None, echo: Callable[[str], Any] = print) -> int:
     """0 where every part ended well."""
-    parser = argparse.ArgumentParser(prog="python -m texgen.measure", description="Execute the figures, count bank conflicts, time the kernels.")
+    parser = argparse.ArgumentParser(prog="python -m texgen.measure", description="Execute the figures, count bank conflicts, time the kernels, stamp a pipeline.")
     parser.add_argument("-o", "--out", type=Path, default=Path("docs/results"), help="folder of result folders (default: docs/results)")
     parser.add_argument("--only", choices=PARTS, action="append", help="only this part; may be repeated")
     parser.add_argument("--emulate", action="store_true", help="the figures through NumPy, without a GPU, and nothing else")
