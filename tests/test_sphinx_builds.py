@@ -11,8 +11,9 @@ pytest.importorskip("sphinx")
 
 from sphinx_site import ATOM, Site, copied
 
+from texgen import keys
+from texgen.imports import local_files, module_file
 from texgen.sphinxext import setup, studio
-from texgen.sphinxext.imports import local_files, module_file
 
 LAYOUT = ".. texgen:layout:: (4,4):(4,1)"
 
@@ -89,7 +90,7 @@ def test_s11_the_key_holds_texgen_itself(site, monkeypatch):
     """S11: layout content, template, engine, version."""
     site.page(LAYOUT)
     site.build()
-    monkeypatch.setattr(studio, "_code", lambda: "another version of texgen")
+    monkeypatch.setattr(keys, "_code", lambda: "another version of texgen")
     built = site.build()
     assert built.drawn == 1 and len(built.files) == 2
 

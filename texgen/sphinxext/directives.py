@@ -10,12 +10,13 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from texgen.errors import TexgenError, UsageError
+from texgen.keys import dsl_version
 from texgen.sphinxext.body import program
 from texgen.sphinxext.entries import Entry, ExecutionOff, MissingDsl, Request, Use
 from texgen.sphinxext.nodes import links, picture
 from texgen.sphinxext.options import LazySpecification, spelt_here, split
 from texgen.sphinxext.stamps import stamps
-from texgen.sphinxext.studio import dsl_version, each
+from texgen.sphinxext.studio import each
 
 if TYPE_CHECKING:
     from texgen.specs import Spec

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from texgen.errors import TexgenError
-from texgen.sphinxext.imports import local_files, module_file
+from texgen.imports import called, target_files
 
 
 class MissingDsl(TexgenError):
@@ -56,12 +56,7 @@ class Request:
     @property
     def callable(self) -> tuple[str, str] | None:
         """(file or module, name) of a target to be called."""
-        if not self.target.rpartition(":")[2][:1].isidentifier():  # spares most targets the import
-            return None
-        from texgen.sources import CALLABLE
-
-        found = CALLABLE.fullmatch(self.target)
-        return (found["place"], found["name"]) if found else None
+        return called(self.target)
 
     @property
     def runs(self) -> bool:
@@ -75,10 +70,4 @@ class Request:
 
     def files(self) -> list[Path]:
         """The files that the target names, and what they import."""
-        if self.target.endswith(".json"):
-            return [Path(self.target)]
-        if self.callable is None:
-            return []
-        place = self.callable[0]
-        start = Path(place) if place.endswith(".py") else module_file(place)
-        return local_files(start) if start is not None else []
+        return target_files(self.target)

@@ -22,12 +22,14 @@ from docutils.parsers.rst import directives
 from sphinx.util import logging
 
 from texgen.errors import TexgenError, UsageError
+from texgen.imports import local_files
+from texgen.keys import HASH, dsl_version
+from texgen.keys import sha as _sha
 from texgen.render.files import write
 from texgen.sphinxext.directives import FigureDirective
 from texgen.sphinxext.entries import Entry, ExecutionOff, MissingDsl, Use
-from texgen.sphinxext.imports import local_files
 from texgen.sphinxext.options import split
-from texgen.sphinxext.studio import HASH, _missing_dsl, _sha, dsl_version
+from texgen.sphinxext.studio import _missing_dsl
 
 if TYPE_CHECKING:
     from texgen.figures import FigureOptions

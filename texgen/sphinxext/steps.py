@@ -11,11 +11,12 @@ from sphinx.util import logging
 from sphinx.util.display import status_iterator
 
 from texgen.errors import TexgenError
+from texgen.keys import dsl_version
 from texgen.render.environment import fill
 from texgen.render.files import write
 from texgen.sphinxext.entries import Use
 from texgen.sphinxext.stamps import stamps_digest
-from texgen.sphinxext.studio import Studio, dsl_version, page_digest
+from texgen.sphinxext.studio import Studio, page_digest
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx

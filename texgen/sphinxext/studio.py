@@ -7,28 +7,25 @@ label. Every form of it (SVG, TikZ, text, JSON) lies under that name; a PDF's na
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import hashlib
 import importlib.util
 import io
 import os
 import pickle
 import re
-import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from importlib import metadata
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sphinx.util import logging
 
 from texgen.errors import TexgenError
+from texgen.imports import local_files
+from texgen.keys import HASH, digest, dsl_version, engine_version, spec_digest, version
+from texgen.keys import sha as _sha
 from texgen.render.environment import environments, fill, home
 from texgen.render.files import write
 from texgen.sphinxext.entries import Entry, ExecutionOff, MissingDsl, Request, Use
-from texgen.sphinxext.imports import local_files
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -40,7 +37,6 @@ if TYPE_CHECKING:
 FOLDER = "_texgen"
 """Where the files lie in the output."""
 SUFFIXES = {"svg": ".svg", "tikz": ".tikz", "txt": ".txt", "json": ".json", "pdf": ".pdf"}
-HASH = 16
 NAME = re.compile(r"[^A-Za-z0-9.-]+")
 logger = logging.getLogger(__name__)
 
@@ -142,7 +138,7 @@ class Studio:
         """The figure in the forms that this build needs, drawn only if it is not there yet. Raises TexgenError."""
         from texgen.api import Drawing, file_part
 
-        key = _sha(f"{_spec_digest(spec)}{options!r}{self.digest}".encode())[:HASH]
+        key = _sha(f"{spec_digest(spec)}{options!r}{self.digest}".encode())[:HASH]
         title = NAME.sub("_", file_part(spec.name or spec.kind)).strip("_.")[:60] or spec.kind
         stem = f"{title}-{key}"
         known = self.known(stem)
@@ -198,7 +194,7 @@ class Studio:
         engine = self.engine()
         if engine is None and (kept := sorted(self.cache.glob(f"{stem}.*.pdf"))):
             return kept[0]
-        tool = f"{engine} {engine_version(engine)}" if engine else f"vl-convert {_version('vl-convert-python')}"
+        tool = f"{engine} {engine_version(engine)}" if engine else f"vl-convert {version('vl-convert-python')}"
         return self.cache / f"{stem}.{_sha(tool.encode())[:8]}.pdf"
 
     def engine(self) -> str | None:
@@ -265,52 +261,9 @@ class Studio:
                 path.unlink(missing_ok=True)
 
 
-def digest(folders: Sequence[str]) -> str:
-    """A hash of texgen's own code and data and of the templates that draw figures."""
-    from texgen import __version__
-
-    hasher = hashlib.sha256(f"{__version__} {_code()}".encode())
-    for path in sorted(p for p in home().glob("*.j2") if not p.name.startswith("sphinx_")):
-        hasher.update(path.name.encode() + path.read_bytes())
-    for folder in folders:
-        for path in sorted(p for p in Path(folder).rglob("*") if p.is_file()):
-            hasher.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
-    return hasher.hexdigest()
-
-
 def page_digest() -> str:
     """A hash of the templates that write pages."""
     return _sha(b"".join(p.read_bytes() for p in sorted(home().glob("sphinx_*.j2"))))
-
-
-@cache
-def _code() -> str:
-    package = Path(__file__).resolve().parent.parent
-    stamp = package / "measure" / "stamp.py"  # its hashes are kept with the figures
-    files = sorted([stamp, *package.glob("*.py"), *(f for d in ("figures", "render", "sources", "trace") for f in (package / d).glob("*.*"))])
-    return _sha(b"".join(f.read_bytes() for f in files))
-
-
-def dsl_version() -> str:
-    """The version of the installed DSL, ``none`` where there is none."""
-    return _version("nvidia-cutlass-dsl") or "none"
-
-
-def _version(distribution: str) -> str:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return ""
-
-
-@cache
-def engine_version(engine: str) -> str:
-    """The first line of what an engine says of itself."""
-    try:
-        made = subprocess.run([engine, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return made.stdout.decode("utf-8", "replace").partition("\n")[0]
 
 
 def _folders(app: Sphinx) -> tuple[str, ...]:
@@ -348,30 +301,6 @@ def _forms(app: Sphinx) -> tuple[str, ...]:
     return ("txt",) if builder.format in ("text", "man", "texinfo") else ()
 
 
-def _spec_digest(spec: Any) -> str:
-    hasher = hashlib.sha256()
-    _feed(hasher.update, spec)
-    return hasher.hexdigest()
-
-
-def _feed(update: Callable[[bytes], None], value: Any) -> None:
-    import numpy as np
-
-    if isinstance(value, np.ndarray):
-        update(f"{value.dtype.str}{value.shape}".encode() + np.ascontiguousarray(value).tobytes())
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        update(type(value).__name__.encode())
-        for field in dataclasses.fields(value):
-            update(field.name.encode())
-            _feed(update, getattr(value, field.name))
-    elif isinstance(value, tuple):
-        update(f"({len(value)}".encode())
-        for item in value:
-            _feed(update, item)
-    else:
-        update(repr(value).encode() + b"\0")
-
-
 @contextlib.contextmanager
 def _on_path(folder: Path | None) -> Iterator[None]:
     """A folder on Python's path for a moment; the child process gets the path with each request."""
@@ -388,7 +317,3 @@ def _copy(source: Path, target: Path) -> None:
     data = source.read_bytes()
     if not target.is_file() or target.read_bytes() != data:
         write(target, data)
-
-
-def _sha(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

@@ -16,7 +16,28 @@ from functools import cache
 from pathlib import Path
 
 OWN = ("texgen", "texgen.kernels")
-"""Imports of the package itself count only below the second name: the rest is in ``studio.digest``."""
+"""Imports of the package itself count only below the second name: the rest is in ``keys.digest``."""
+
+
+def called(target: str) -> tuple[str, str] | None:
+    """(file or module, name) of a target that is a function to be called, otherwise None."""
+    if not target.rpartition(":")[2][:1].isidentifier():  # spares most targets the import
+        return None
+    from texgen.sources import CALLABLE
+
+    found = CALLABLE.fullmatch(target)
+    return (found["place"], found["name"]) if found else None
+
+
+def target_files(target: str) -> list[Path]:
+    """The files that a target names, and what they import."""
+    if target.endswith(".json"):
+        return [Path(target)]
+    found = called(target)
+    if found is None:
+        return []
+    start = Path(found[0]) if found[0].endswith(".py") else module_file(found[0])
+    return local_files(start) if start is not None else []
 
 
 def local_files(start: Path, also: Sequence[Path] = ()) -> list[Path]:
