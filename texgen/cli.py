@@ -16,6 +16,7 @@ import click
 from texgen.errors import TexgenError, UsageError
 from texgen.measure.bench_command import bench
 from texgen.measure.command import verify
+from texgen.render.sty_command import sty
 from texgen.several import plain_warnings
 from texgen.trace.command import trace
 
@@ -224,6 +225,7 @@ def doctor() -> None:
 app.add_command(trace)
 app.add_command(verify)
 app.add_command(bench)
+app.add_command(sty)
 
 
 def _read(target: str, **options: Any) -> Any:

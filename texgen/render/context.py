@@ -12,7 +12,7 @@ from typing import Any
 from texgen.figures.labels import text_width
 from texgen.figures.model import DIMMED, HOLE, IN_MEMORY, Figure, LegendItem, Panel, rectangles, ticks
 from texgen.figures.palette import DIM, DIM_INK, INK, MEMORY
-from texgen.figures.place import LEADING
+from texgen.figures.place import LEADING, legend_width, title_width
 
 FILL_NAMES = {HOLE: "Hole", DIMMED: "Dim", IN_MEMORY: "Memory"}
 FILL_COLORS = {HOLE: "FFFFFF", DIMMED: DIM, IN_MEMORY: MEMORY}
@@ -42,6 +42,8 @@ def context(figure: Figure) -> dict[str, Any]:
         "left": figure.x0,
         "title_y": figure.y0 + 1.35 * size,
         "legend_y": legend_y,
+        "extents": extents(figure),
+        "legend_height": LEADING * size * len(figure.legend),
         "ink": INK, "dim": DIM, "dim_ink": DIM_INK, "memory": MEMORY,
     }  # fmt: skip
     return {
@@ -54,6 +56,27 @@ def context(figure: Figure) -> dict[str, Any]:
         "lines": [(line, first + i * LEADING * size) for i, line in enumerate(figure.lines)],
         "version": __version__,
     }
+
+
+def extents(figure: Figure) -> list[tuple[float, float]]:
+    """(width, height) of panels, title, legend and caption, in heights of a cell.
+
+    Heights are what each adds to the figure; a legend and a caption in the empty place above A add nothing.
+    """
+    size, aspect = figure.text_size, figure.aspect
+    left = -figure.x0 * aspect
+    titles = [title_width(p.title) * size + p.x * aspect for p in figure.panels]
+    right = max([(p.x + p.width * p.scale) * aspect for p in figure.panels] + titles)
+    bottom = max(p.y + p.height * p.scale for p in figure.panels)
+    below = figure.caption_y > bottom
+    title = 2.0 * size if figure.title else 0.0
+    above = -figure.y0 - title  # of the panels' own titles and numbers
+    texts = [
+        (title_width(figure.title) * 1.25 * size, title),
+        (legend_width(figure.legend, figure.legend_title) * size, LEADING * size * len(figure.legend) * below),
+        (max((text_width(x.text, x.code) for x in figure.lines), default=0.0) * size, LEADING * size * len(figure.lines) * below),
+    ]  # fmt: skip
+    return [(left + right + 0.4, above + bottom + 0.9 * size), *texts]
 
 
 def panel_context(panel: Panel, figure: Figure) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import jinja2
 
 from texgen.errors import TexgenError
 from texgen.render import escape
+from texgen.visible import visible
 
 
 def number(value: float) -> str:
@@ -77,14 +78,17 @@ def environments(folders: tuple[str, ...]) -> tuple[jinja2.Environment, jinja2.E
 
 
 def fill(template: str, context: dict[str, Any], folders: tuple[str, ...] = ()) -> str:
-    """The text of a template. Raises TexgenError with file and line for a mistake in a template."""
+    """The text of a template, with no character in it that acts (``texgen.visible``).
+
+    Raises TexgenError with file and line for a mistake in a template.
+    """
     for folder in folders:
         if not Path(folder).is_dir():
             raise TexgenError(f"The template folder {folder} does not exist.")
     tex, markup = environments(folders)
-    environment = tex if template.endswith((".tikz.j2", ".tex.j2")) else markup
+    environment = tex if template.endswith((".tikz.j2", ".tex.j2", ".sty.j2")) else markup
     try:
-        return environment.get_template(template).render(context)
+        return visible(environment.get_template(template).render(context))
     except jinja2.TemplateSyntaxError as error:
         raise _explained(error.filename or template, error.lineno, error.message or "syntax error") from None
     except jinja2.TemplateNotFound as error:
