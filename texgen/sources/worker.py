@@ -410,10 +410,22 @@ def read_atom(request: Reply) -> Reply:
             except BaseException as e:
                 if wanted_archs(e):
                     raise
-                raise TexgenError(f"The DSL refuses {entry.name} so tiled: {_one_line(e)}", _own_traceback(e)) from None
+                raise _refused(entry.name, e) from None
             return _read(made, entry.name, {"label": entry.name, **request})
 
     return {"specs": pack(under_arch(request, attempt))}
+
+
+def _refused(name: str, e: BaseException) -> TexgenError:
+    """Why the installed DSL does not build an atom: it is older than the atom, or its own reason."""
+    from importlib.metadata import version
+
+    if isinstance(e, AttributeError) and (missing := re.search(r"no attribute '(\w+)'", str(e))):
+        installed = version("nvidia-cutlass-dsl")
+        return TexgenError(
+            f"nvidia-cutlass-dsl {installed} has no {missing[1]}, which {name} needs: install a newer one, or leave --live out and take the catalogue's."
+        )
+    return TexgenError(f"The DSL refuses {name} so tiled: {_one_line(e)}", _own_traceback(e))
 
 
 def probe(request: Reply) -> Reply:
