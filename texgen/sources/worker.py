@@ -359,7 +359,7 @@ def _one_line(e: BaseException) -> str:
         lines = [x.strip() for x in ANSI.sub("", str(e)).splitlines() if x.strip()]
     except Exception:
         lines = []
-    first = lines[0].removeprefix("error: ") if lines else ""
+    first = lines[0].removeprefix("error: ").removeprefix(f"{type(e).__name__}: ") if lines else ""
     return f"{type(e).__name__}: {first}" if first else type(e).__name__
 
 
@@ -425,7 +425,7 @@ def _refused(name: str, e: BaseException) -> TexgenError:
         return TexgenError(
             f"nvidia-cutlass-dsl {installed} has no {missing[1]}, which {name} needs: install a newer one, or leave --live out and take the catalogue's."
         )
-    return TexgenError(f"The DSL refuses {name} so tiled: {_one_line(e)}", _own_traceback(e))
+    return TexgenError(f"The DSL refuses {name} so tiled: {_one_line(e)}")
 
 
 def probe(request: Reply) -> Reply:
