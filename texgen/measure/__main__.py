@@ -1,8 +1,8 @@
 """``python -m texgen.measure --out docs/results``: all that is measured on a GPU, and a short table last.
 
-Figures executed (``verify.json``), bank conflicts counted (``conflicts.json``), kernels timed (``bench.json``), a
-pipeline stamped (``timeline.json``); each part is a
-process of its own, so that one that fails leaves the others. ``--emulate`` runs the first through NumPy, without a GPU.
+Figures executed (``verify.json``), bank conflicts counted (``conflicts.json``), kernels timed (``bench.json``), a pipeline
+stamped (``timeline.json``); each part is a process of its own, so that one that fails leaves the others. ``--emulate`` runs
+the first through NumPy, without a GPU.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 PARTS = ("verify", "conflicts", "bench", "timeline")
-LIMITS = {"verify": 240, "conflicts": 150, "bench": 180, "timeline": 60}
+LIMITS = {"verify": 220, "conflicts": 130, "bench": 200, "timeline": 45}
 """Seconds that a part may take: together under ten minutes."""
 INSTALL = "pip install 'texgen[gpu]'"
 
