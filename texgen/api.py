@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -16,7 +17,7 @@ from texgen.figures import Figure, FigureOptions, draw
 from texgen.several import several
 from texgen.specs import Spec, flat, to_json
 
-SUFFIXES = (".tikz", ".tex", ".pdf", ".svg", ".png", ".txt", ".json")
+SUFFIXES = (".tikz", ".tex", ".pdf", ".svg", ".html", ".png", ".txt", ".json")
 _FIGURE_OPTIONS = tuple(FigureOptions.__dataclass_fields__)
 
 
@@ -51,26 +52,75 @@ class Drawing:
         self.options = options
         self.figure: Figure = draw(spec, options)
         self.templates = tuple(str(t) for t in templates)
+        self.printed: bytes | None = None
+        """The PDF, where a run of TeX for several figures has made it already."""
+        self._steps: dict[bool, Any] = {}
+        if options.slides and (each := self._slides(False).each) > 1:
+            say(f"{each} {'values of k' if options.slides == 'k' else options.slides + 's'} a step")
         if remark := print_size_remark(self.figure):
             say(remark)
 
+    def slides(self, by: str, steps: int = 0) -> Drawing:
+        """The same figure built up step by step: ``by`` thread, value, warp, k (of an MMA) or offset (of a layout).
+
+        Its TikZ, LaTeX and PDF are frames of beamer, its SVG is animated. ``steps`` is how many at most (0: 64). Raises
+        UsageError, naming those that fit, where the figure has no such steps.
+        """
+        return Drawing(self.spec, replace(self.options, slides=by, steps=steps), self.templates)
+
+    def finished(self) -> Drawing:
+        """The figure without its steps."""
+        return Drawing(self.spec, replace(self.options, slides=""), self.templates) if self.options.slides else self
+
+    def _slides(self, framed: bool) -> Any:
+        """The steps in a frame of 16:9, without the lines of facts, or in a page."""
+        from texgen.figures.steps import slides
+
+        if framed not in self._steps:
+            figure = draw(self.spec, replace(self.options, caption=False)) if framed else self.figure
+            self._steps[framed] = slides(self.spec, figure, self.options, framed)
+        return self._steps[framed]
+
     def tikz(self) -> str:
-        """The fragment for ``\\input``; needs only ``\\usepackage{tikz}``."""
+        """The fragment for ``\\input``; needs only ``\\usepackage{tikz}``. Of slides: to ``\\input`` in a frame of beamer."""
+        if self.options.slides:
+            from texgen.render import slides
+
+            return slides.tikz(self._slides(True), self.templates)
         from texgen.render.tex import tikz
 
         return tikz(self.figure, self.templates)
 
     def tex(self) -> str:
-        """A standalone LaTeX document."""
+        """A standalone LaTeX document; of slides a document of beamer."""
+        if self.options.slides:
+            from texgen.render import slides
+
+            return slides.document(self._slides(True), self.templates)
         from texgen.render.tex import document
 
         return document(self.figure, self.templates)
 
     def svg(self) -> str:
-        """SVG, made without TeX."""
+        """SVG, made without TeX; of slides animated."""
+        if self.options.slides:
+            from texgen.render import slides
+
+            return slides.svg(self._slides(False), self.templates)
         from texgen.render.svg import svg
 
         return svg(self.figure, self.templates)
+
+    def html(self, element: bool = False) -> str:
+        """A page whose cells can be pointed at, whole in itself; with ``element`` the figure alone, for a page of one's own.
+
+        Raises TexgenError for tables of more than 16 million entries.
+        """
+        from texgen.figures.pointing import pointing
+        from texgen.render import html
+
+        make = html.element if element else html.page
+        return make(self.figure, pointing(self.spec, self.figure, self.options), self.templates)
 
     def text(self) -> str:
         """Plain text, one row of cells a line."""
@@ -91,6 +141,8 @@ class Drawing:
 
     def png(self, engine: str | None = None, scale: float = 2.0) -> bytes:
         """PNG through TeX and pdftocairo, otherwise from the SVG. ``scale`` multiplies the SVG's pixels."""
+        if self.options.slides:
+            return self.finished().png(engine, scale)
         from texgen.render import engine as tex
         from texgen.render import raster
         from texgen.render.svg import CELL_PX
@@ -116,7 +168,13 @@ class Drawing:
         from texgen.render import raster
         from texgen.render.escape import unknown_characters
 
+        if self.printed is not None:
+            return self.printed, True
         chosen = tex.choose(engine)
+        if chosen is None and self.options.slides:
+            raise TexgenError(
+                f"Frames need a TeX engine with beamer and none is on the PATH: install one (on Debian and Ubuntu: {tex.INSTALL}), or write an .svg."
+            )
         if chosen is None:
             say("no TeX engine is on the PATH, the PDF is drawn from the SVG (texgen doctor says more)")
             return raster.svg_to_pdf(self.svg()), False
@@ -135,13 +193,15 @@ class Drawing:
                     pdf = tex.compile_pdf(source, "lualatex")
                     say(f"{chosen}'s memory ended at this picture, lualatex drew it")
                     return pdf, True
+            if self.options.slides:
+                raise
             say(f"{chosen}'s memory ended at this picture, the PDF is drawn from the SVG")
             return raster.svg_to_pdf(self.svg()), False
 
     def data(self, suffix: str, engine: str | None = None, scale: float = 2.0) -> bytes:
         """The bytes of a file with that suffix. Raises UsageError for a suffix that is none of ours."""
         makers: dict[str, Any] = {
-            ".tikz": self.tikz, ".tex": self.tex, ".svg": self.svg, ".txt": self.text, ".json": self.json,
+            ".tikz": self.tikz, ".tex": self.tex, ".svg": self.svg, ".html": self.html, ".txt": self.text, ".json": self.json,
             ".pdf": lambda: self.pdf(engine), ".png": lambda: self.png(engine, scale),
         }  # fmt: skip
         if suffix.lower() not in makers:
@@ -195,14 +255,17 @@ class Drawings(Mapping[str, Drawing]):
     def __len__(self) -> int:
         return len(self._drawings)
 
-    def save(self, path: str | Path, engine: str | None = None, scale: float = 2.0) -> list[Path]:
-        """Write ``figure-A.pdf``, ``figure-B.pdf`` … for ``figure.pdf``, by the names of the dict or 0, 1, …"""
+    def paths(self, path: str | Path) -> dict[Path, Drawing]:
+        """``figure-A.pdf``, ``figure-B.pdf`` … for ``figure.pdf``, by the names of the dict or 0, 1, …"""
         path = Path(path)
         parts = unique([file_part(n) for n in self])
-        return [
-            d.save(path.with_name(f"{path.stem}-{part}{path.suffix}"), engine, scale)
-            for part, d in zip(parts, self.values(), strict=True)
-        ]
+        return {
+            path.with_name(f"{path.stem}-{part}{path.suffix}"): d for part, d in zip(parts, self.values(), strict=True)
+        }
+
+    def save(self, path: str | Path, engine: str | None = None, scale: float = 2.0) -> list[Path]:
+        """Write every figure to its path; see ``paths``."""
+        return [d.save(p, engine, scale) for p, d in self.paths(path).items()]
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/html": "\n".join(d.svg() for d in self.values()), "text/plain": repr(self)}

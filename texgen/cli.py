@@ -75,6 +75,14 @@ FIGURE_OPTIONS = (
         "--width", "print_width", default="", help="Width in print: 84mm, or '.9\\linewidth' (TikZ and LaTeX)."
     ),
     click.option("--theme", default="light", help="light, dark, or auto: an SVG that follows the reader's setting."),
+    click.option(
+        "--slides",
+        default="",
+        help="Build it up step by step: thread, value, warp, k (of an MMA) or offset (of a layout); as frames of beamer (.tikz .tex .pdf), as an animation (.svg).",
+    ),
+    click.option(
+        "--steps", type=click.IntRange(0), default=0, help="How many steps at most; threads share them. 0 is up to 64."
+    ),
     click.option("--caption/--no-caption", default=True, help="The lines of facts around the panels."),
 )
 
@@ -114,7 +122,7 @@ def app() -> None:
     "--output",
     type=PATH,
     multiple=True,
-    help="Where to: the suffix .tikz .tex .pdf .svg .png .txt .json chooses the form; may be repeated. Without it the figure is shown as text.",
+    help="Where to: the suffix .tikz .tex .pdf .svg .html .png .txt .json chooses the form; may be repeated. Without it the figure is shown as text.",
 )
 @with_options(FIGURE_OPTIONS)
 @with_options(READ_OPTIONS)
@@ -132,7 +140,7 @@ def app() -> None:
 def render(
     target: str, output: tuple[Path, ...], engine: str | None, scale: float, templates: tuple[Path, ...], **options: Any
 ) -> None:
-    """Draw a target and write it as TikZ, LaTeX, PDF, SVG, PNG, text or JSON."""
+    """Draw a target and write it as TikZ, LaTeX, PDF, SVG, HTML that can be pointed at, PNG, text or JSON."""
     from texgen.api import SUFFIXES, drawings
     from texgen.figures import FigureOptions
 

@@ -1,0 +1,137 @@
+"""What the cells of a figure are, so that one can be pointed at: every panel with the tables of its cells.
+
+Panels are general: one has owners (a thread-value map), offsets, or both, and panels of one name show one operand. A kind
+of figure joins by a function in ``_KINDS`` that says what its panels' keys stand for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from texgen.figures.caption import AXES
+from texgen.figures.copy import _drawn
+from texgen.figures.model import Figure
+from texgen.figures.options import FigureOptions
+from texgen.figures.panels import cta_blocks, in_memory, memory_note
+from texgen.layouts import IntArray, size
+from texgen.specs import MEMORIES, LayoutSpec, TVMap
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """What one panel's cells are.
+
+    ``name`` stands before a coordinate (``C`` in C(3, 5)); ``owners`` says who holds them, ``unit`` what an owner is
+    called (T, CTA), ``shape`` the shape of its thread and value modes; ``memory`` is a sentence in place of owners.
+    ``offsets`` (an array of the tile's shape) or ``coords`` are where a layout puts them, ``modes`` that layout's shape;
+    ``when`` tells two such panels apart (``before the swizzle``). ``bits`` is an element's width where its byte is to be
+    named, ``banks`` whether its bank is.
+    """
+
+    name: str
+    tile: tuple[int, int]
+    axes: tuple[str, str] = ("i", "j")
+    owners: TVMap | None = None
+    unit: str = "T"
+    shape: Any = None
+    memory: str = ""
+    offsets: IntArray | None = None
+    coords: tuple[IntArray, ...] = ()
+    modes: Any = None
+    when: str = ""
+    bits: int = 0
+    banks: bool = False
+
+
+@dataclass(frozen=True)
+class Pointing:
+    """The cells of every panel by its key; ``product`` says that C(m, n) is a sum over k of A(m, k) B(n, k)."""
+
+    cells: dict[str, Cells] = field(default_factory=dict)
+    product: bool = False
+
+
+def pointing(spec: Any, figure: Figure, options: FigureOptions) -> Pointing:
+    """The tables behind a figure's panels. A kind that is not known gives none: its figure stays static."""
+    make = _KINDS.get(spec.kind)
+    return make(spec, figure, options) if make is not None else Pointing()
+
+
+def held(name: str, operand: TVMap, axes: tuple[str, str]) -> Cells:
+    """The cells of an operand that threads hold, or that lies in memory."""
+    cells = Cells(name, operand.tile, axes)
+    if not in_memory(operand):
+        return replace(cells, owners=operand, shape=tv_shape(operand))
+    if operand.threads > 1 and cta_blocks(operand):
+        return replace(cells, owners=operand, unit="CTA", memory=f"in {MEMORIES[operand.memory]}")
+    return replace(cells, memory=memory_note(operand))
+
+
+def tv_shape(operand: TVMap) -> Any:
+    """The shape of the thread and value modes as the operand's layout text has it; None where it has no such layout."""
+    from texgen.sources.text import plain_layout
+
+    layout = plain_layout(operand.layout) if operand.layout else None
+    if layout is None or layout.rank != 2 or not isinstance(layout.shape, tuple):
+        return None
+    return layout.shape if tuple(map(size, layout.shape)) == operand.tv.shape else None
+
+
+def _operand_key(key: str) -> str:
+    """The operand of a panel: ``Cdetail`` is a part of C."""
+    return key.removesuffix("detail")
+
+
+def _of_operands(operands: dict[str, TVMap], figure: Figure) -> dict[str, Cells]:
+    out: dict[str, Cells] = {}
+    for panel in figure.panels:
+        key = _operand_key(panel.key)
+        if key in operands:
+            out[panel.key] = held("" if key == "TV" else key, operands[key], AXES[key])
+    return out
+
+
+def _mma(spec: Any, figure: Figure, options: FigureOptions) -> Pointing:
+    cells = _of_operands(spec.operands(), figure)
+    return Pointing(cells, {"A", "B", "C"} <= set(cells) and spec.A.tile[1] == spec.B.tile[1])
+
+
+def _copy(spec: Any, figure: Figure, options: FigureOptions) -> Pointing:
+    return Pointing(_of_operands({x: _drawn(operand) for x, operand in spec.operands().items()}, figure))
+
+
+def _tv(spec: Any, figure: Figure, options: FigureOptions) -> Pointing:
+    return Pointing(_of_operands(spec.operands(), figure))
+
+
+def _layout(spec: LayoutSpec, figure: Figure, options: FigureOptions) -> Pointing:
+    rows, columns = spec.offsets.shape
+    shape = spec.shape if len(spec.shape) == 2 else (1, *spec.shape)
+    modes = shape if tuple(map(size, shape)) == (rows, columns) else None
+    plain = Cells(
+        "", (rows, columns), modes=modes, bits=spec.bits if spec.bits % 8 == 0 else 0,
+        banks=bool(spec.bits and (options.banks or spec.swizzle is not None)),
+    )  # fmt: skip
+    out = {}
+    for panel in figure.panels:
+        before = panel.key == "before" and spec.plain is not None
+        when = {"before": "before the swizzle", "after": "after the swizzle"}.get(panel.key, "")
+        offsets = spec.plain if before else spec.offsets
+        out[panel.key] = replace(plain, offsets=None if spec.coords else offsets, coords=spec.coords, when=when)
+    if options.banks:
+        from texgen.figures import banks
+
+        for key, cells in out.items():
+            found = banks.access(banks.before(spec) if key == "before" else spec, options.banks)
+            tv = np.asarray(found.rows + rows * found.columns, dtype=np.int64)
+            out[key] = replace(cells, owners=TVMap((rows, columns), tv))
+    return Pointing(out)
+
+
+_KINDS: dict[str, Callable[[Any, Figure, FigureOptions], Pointing]] = {
+    "mma": _mma, "copy": _copy, "tv": _tv, "layout": _layout,
+}  # fmt: skip
