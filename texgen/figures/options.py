@@ -11,13 +11,15 @@ import numpy as np
 from texgen.errors import UsageError
 from texgen.layouts import IntArray
 
-COLOR_BY = ("thread", "value", "warp", "quad")
+COLOR_BY = ("thread", "value", "warp", "quad", "matrix")
+SLIDES = ("thread", "value", "warp", "k", "offset")
 THEMES = ("light", "dark", "auto")
 LENGTH = re.compile(
     r"(?:\d{1,4}(?:\.\d{1,4})?|\.\d{1,4})?(?:\s*(?:mm|cm|in|pt|bp)|\\(?:linewidth|textwidth|columnwidth))"
 )
 LABELS = ("auto", "full", "thread", "value", "warp", "quad", "none")
 WARP, QUAD = 32, 4
+MOST_STEPS = 512
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,9 @@ class FigureOptions:
     colours, with the bank of every cell. ``caption``: the lines of
     facts below the panels. ``legend``: the row of colours. ``print_width``: what the TikZ figure is scaled to (``84mm``,
     ``.9\\linewidth``; an SVG takes absolute lengths). ``theme``: light, dark, or auto (an SVG that follows the reader's
-    setting).
+    setting). ``slides``: thread, value, warp, k (of an MMA) or offset (of a layout): the figure built up step by step, as
+    beamer frames in TikZ, LaTeX and PDF and as an animation in SVG. ``steps``: how many at most (0: 64); more threads
+    than steps share them.
     """
 
     operand: str = ""
@@ -51,6 +55,8 @@ class FigureOptions:
     legend: bool = True
     print_width: str = ""
     theme: str = "light"
+    slides: str = ""
+    steps: int = 0
 
     def __post_init__(self) -> None:
         if self.color_by and self.color_by not in COLOR_BY:
@@ -59,6 +65,10 @@ class FigureOptions:
             raise UsageError(f"--theme {self.theme!r} must be one of {', '.join(THEMES)}.")
         if self.print_width and not LENGTH.fullmatch(self.print_width):
             raise UsageError(f"--width {self.print_width!r} is no length: write 84mm, 3.3in, or .9\\linewidth.")
+        if self.slides and self.slides not in SLIDES:
+            raise UsageError(f"--slides {self.slides!r} must be one of {', '.join(SLIDES)}.")
+        if not 0 <= self.steps <= MOST_STEPS or self.steps == 1:
+            raise UsageError(f"--steps {self.steps} must be from 2 to {MOST_STEPS}, or 0 for texgen's choice.")
         if self.label not in LABELS:
             raise UsageError(f"--label {self.label!r} must be one of {', '.join(LABELS)}.")
 

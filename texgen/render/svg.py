@@ -43,8 +43,7 @@ def svg_context(figure: Figure) -> dict[str, Any]:
         "title_px": (out["figure"]["title_y"] - figure.y0) * ch,
     }  # fmt: skip
     out |= _size(figure, out["px_width"], out["px_height"])
-    for panel in out["panels"]:
-        _place_panel(panel, figure, cw, ch)
+    out["panels"] = [panel_marks(panel, figure, cw, ch) for panel in out["panels"]]
     out["lines"] = [(line, (y - figure.y0) * ch) for line, y in out["lines"]]
     out |= _legend(figure, out, text_px, ch)
     return out
@@ -59,8 +58,8 @@ def _size(figure: Figure, width: float, height: float) -> dict[str, str]:
     return {"svg_width": f"{match[1]}{unit}", "svg_height": f"{number(float(match[1]) * height / width)}{unit}"}
 
 
-def _place_panel(panel: dict[str, Any], figure: Figure, cw: float, ch: float) -> None:
-    """Adds pixel positions to a panel's context."""
+def panel_marks(panel: dict[str, Any], figure: Figure, cw: float, ch: float) -> dict[str, Any]:
+    """A panel's context with its positions in pixels."""
     by_name: dict[str, list[str]] = {}
     colors: dict[str, str] = {}
     xs = [number(i * cw) for i in range(panel["width"] + 1)]
@@ -71,7 +70,7 @@ def _place_panel(panel: dict[str, Any], figure: Figure, cw: float, ch: float) ->
     width, height = panel["width"] * cw, panel["height"] * ch
     down = "".join(f"M{x} 0v{ys[-1]}" for x in xs[1:-1])
     side = 0.18 * cw
-    panel |= {
+    return panel | {
         "text_px": panel["text_size"] * ch,
         "px": (panel["x"] - figure.x0) * cw, "py": (panel["y"] - figure.y0) * ch, "pw": width, "ph": height,
         "paths": [(name, colors[name], "".join(parts)) for name, parts in by_name.items()],

@@ -52,7 +52,8 @@ def _seconds(argument: str) -> float:
 
 @cache
 def specification() -> dict[str, Converter]:
-    """Option names with their converters; ``no-caption`` leaves the lines of facts out of the picture itself."""
+    """Option names with their converters; ``no-caption`` leaves the lines of facts out of the picture itself, ``animate`` is
+    ``slides`` by the name that a page has for it."""
     out: dict[str, Converter] = {}
     reading, figure = _fields()
     for name, field in {**reading, **figure}.items():
@@ -63,7 +64,7 @@ def specification() -> dict[str, Converter]:
     return out | {
         "caption": _text, "name": directives.unchanged, "alt": _text, "align": _align,
         "width": directives.length_or_percentage_or_unitless, "class": directives.class_option,
-        "stamp": directives.flag, "no-stamp": directives.flag,
+        "animate": _text, "stamp": directives.flag, "no-stamp": directives.flag,
     }  # fmt: skip
 
 
@@ -92,6 +93,7 @@ def split(given: dict[str, Any], defaults: dict[str, Any]) -> tuple[dict[str, An
         raise UsageError(f"texgen_options has {unknown[0]!r}, which is no option: there are {', '.join(sorted(known))}.")
     chosen = dict(defaults)
     for option, value in given.items():
+        option = "slides" if option == "animate" else option
         name, is_off = option.removeprefix("no-").replace("-", "_"), option.startswith("no-")
         if name not in known or (name == "caption" and not is_off):
             continue

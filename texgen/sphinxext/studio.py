@@ -169,7 +169,7 @@ class Studio:
         self.drawn += 1
         entry = Entry(stem, drawing.figure.alt, tuple(drawing.figure.warnings), spec_hash(drawing.spec))
         for form in self.missing(stem):
-            write(self.path(stem, form), drawing.data(SUFFIXES[form]))
+            write(self.path(stem, form), (drawing if form == "svg" else drawing.finished()).data(SUFFIXES[form]))
         write(self.cache / f"{stem}.entry", pickle.dumps(entry) + pickle.dumps((drawing.spec, drawing.options)))
         return entry
 
@@ -214,7 +214,7 @@ class Studio:
         path, engine, said = self.pdf_path(stem), self.engine(), []  # type: ignore[var-annotated]
         if path.is_file():
             return []
-        drawing = self.again(stem)
+        drawing = self.again(stem).finished()
         if engine is None:
             write(path, raster.svg_to_pdf(drawing.svg()))
             return []
