@@ -125,6 +125,7 @@ FRAME = {
     "alt": "Alternative text in place of the one made from the figure.", "width": "Width: ``80%``, ``12cm``, ``400`` (pixels).",
     "align": "left, center or right.", "class": "Classes for the figure.",
     "no-caption": "Leave out the lines of facts inside the picture.", "no-swizzle": "Draw a swizzled layout after the swizzle alone.",
+    "animate": "Build the figure up in the page, as ``slides``: thread, value, warp, k or offset. LaTeX shows it finished.",
     "stamp": "Say also that a figure was not executed, and why.", "no-stamp": "Do not say that it was executed.",
 }  # fmt: skip
 
