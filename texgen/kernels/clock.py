@@ -1,9 +1,10 @@
 # mypy: disable-error-code="untyped-decorator"
 """Clock stamps inside a pipelined kernel: when each warp of one block copied, waited, passed a barrier, began a k block.
 
-A kernel calls ``mark(clock, slot)``; where it was compiled without a clock (``None``) that is nothing at all. With one,
-lane 0 of every warp of the chosen block stores the multiprocessor's cycle counter (``%clock64``) into its warp's row of a
-buffer. The slots of a kernel are numbered by ``Slots``, which a result file's reader uses too: importing this needs no DSL.
+A kernel calls ``mark(clock, slot)`` and ``barrier(clock, slot)``; where it was compiled without a clock (``None``) the first
+is nothing at all and the second ``bar.sync``. With one, lane 0 of every warp of the chosen block stores the multiprocessor's
+cycle counter (``%clock64``) into its warp's row of a buffer. The slots of a kernel are numbered by ``Slots``, which a result
+file's reader uses too: importing this needs no DSL.
 """
 
 from __future__ import annotations
@@ -86,6 +87,21 @@ def mark(clock: Any, slot: Any) -> None:
 
         row, stores = clock
         stamp(row + cutlass.Int64(slot) * 8, stores)
+
+
+def barrier(clock: Any, slot: Any) -> None:
+    """The block's barrier, and the cycle counter after it in a slot."""
+    if clock is None:
+        import cutlass.cute as cute
+
+        cute.arch.sync_threads()
+    else:
+        import cutlass
+
+        from texgen.kernels.stamps import barrier_stamp
+
+        row, stores = clock
+        barrier_stamp(row + cutlass.Int64(slot) * 8, stores)
 
 
 def end(clock: Any) -> None:

@@ -24,7 +24,7 @@ import cutlass.cute as cute
 from cutlass.cute.nvgpu import cpasync
 
 from texgen.kernels import common
-from texgen.kernels.clock import Slots, begin, end, mark
+from texgen.kernels.clock import Slots, barrier, begin, end, mark
 from texgen.kernels.common import f32
 
 
@@ -365,8 +365,7 @@ def kernel_pipelined(
         mark(clock, slots.wait(0))
         cute.arch.cp_async_wait_group(depth - 2)
         mark(clock, slots.landed(0))
-        cute.arch.sync_threads()
-        mark(clock, slots.passed(0))
+        barrier(clock, slots.passed(0))
         cute.autovec_copy(csa[None, None, 0, 0], fa[None, None, 0])
         cute.autovec_copy(csb[None, None, 0, 0], fb[None, None, 0])
 
@@ -379,8 +378,7 @@ def kernel_pipelined(
                     mark(clock, slots.wait(tile + 1))
                     cute.arch.cp_async_wait_group(depth - 2)
                     mark(clock, slots.landed(tile + 1))
-                    cute.arch.sync_threads()
-                    mark(clock, slots.passed(tile + 1))
+                    barrier(clock, slots.passed(tile + 1))
                     read = 0 if read == depth - 1 else read + 1
                 following = (block + 1) % bk
                 cute.autovec_copy(csa[None, None, following, read], fa[None, None, following])
@@ -398,8 +396,7 @@ def kernel_pipelined(
         mark(clock, slots.wait(whole_tiles + 1))
         cute.arch.cp_async_wait_group(0)
         mark(clock, slots.landed(whole_tiles + 1))
-        cute.arch.sync_threads()
-        mark(clock, slots.passed(whole_tiles + 1))
+        barrier(clock, slots.passed(whole_tiles + 1))
         end(clock)
 
     if whole_tiles * bk < k:

@@ -25,6 +25,17 @@ def stamp(address: Any, stores: Any, *, loc: Any = None, ip: Any = None) -> None
 
 
 @dsl_user_op
+def barrier_stamp(address: Any, stores: Any, *, loc: Any = None, ip: Any = None) -> None:
+    """A barrier of the block, and the cycle counter after it to an address.
+
+    ``bar.sync`` compiles to a barrier that blocks later instructions only where they need it (DEFER_BLOCKING), and a read of
+    the counter does not: on an H200 it was taken before the last warp had come. Here it needs the barrier's own result.
+    """
+    text = "setp.eq.s32 q, $1, $1; bar.red.popc.u32 n, 0, q; setp.ne.and.u32 q, n, 0, p; @q mov.u64 t, %clock64; @q st.global.b64 [$0], t; }"
+    _asm("{ .reg .pred q; .reg .b32 n; " + CHOSEN.removeprefix("{ ") + text, address, stores, loc, ip)
+
+
+@dsl_user_op
 def head(row: Any, stores: Any, slot: int, *, loc: Any = None, ip: Any = None) -> None:
     """Nanoseconds and cycles, one after the other, to two slots."""
     text = f"mov.u64 t, %globaltimer; @p st.global.b64 [$0+{8 * slot}], t; mov.u64 t, %clock64; @p st.global.b64 [$0+{8 * slot + 8}], t; }}"

@@ -63,6 +63,12 @@ def events(raw: IntArray, slots: Slots) -> dict[str, Any]:
     return {name: (values - first).tolist() for name, values in picked.items()}
 
 
+def early(events: dict[str, Any]) -> int:
+    """How many barriers a warp passed before the last warp had come: none, or the stamps are not what they say."""
+    landed, passed = (np.asarray(events[name]) for name in ("landed", "passed"))
+    return int((passed.min(axis=0) < landed.max(axis=0)).sum())
+
+
 def head(raw: IntArray) -> dict[str, int]:
     """The multiprocessor, and cycles and nanoseconds between the two readings of both counters by warp 0."""
     ns, cycles = (int(raw[0, GLOBALTIMER + 2 + i] - raw[0, GLOBALTIMER + i]) for i in range(2))
@@ -149,6 +155,8 @@ def line(entry: dict[str, Any]) -> str:
     """An entry in a line."""
     cost = entry["stamped_median_s"] / entry["plain_median_s"] - 1
     wrong = "" if entry["correct"] else " WRONG"
+    if count := early(entry["events"]):
+        wrong += f", {count} barriers passed EARLY"
     return (
         f"{entry['kernel']} {entry['stages']} stages, {entry['k_tiles']} k tiles: {entry['cycles']} cycles on multiprocessor "
         f"{entry['smid']}, stamps cost {100 * cost:.1f}%, error {entry['error']:.1e}{wrong}"
