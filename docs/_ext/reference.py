@@ -40,7 +40,7 @@ FIGURE = {
     "legend_title": "what the colours mean", "x0": "left edge, in cells", "y0": "top edge, in cells", "width": "in cells", "width_cells": "width in heights of a cell",
     "height": "in cells", "cell_mm": "height of a cell in millimetres", "left": "where titles and lines begin, in cells",
     "title_y": "base line of the title", "legend_y": "base line of the legend",
-    "extents": "[(width, height) of panels, title, legend, caption], in heights of a cell", "legend_height": "height of the legend's rows, in cells", "ink": "colour of labels", "dim": "fill of greyed cells",
+    "extents": "[(width, height) of panels, title, legend, caption], in heights of a cell", "label_room": "how many times larger labels would still fit their cells", "legend_height": "height of the legend's rows, in cells", "ink": "colour of labels", "dim": "fill of greyed cells",
     "dim_ink": "colour of greyed labels", "memory": "fill of operands that are read from memory",
 }  # fmt: skip
 PANEL = {
@@ -127,6 +127,7 @@ FRAME = {
     "no-caption": "Leave out the lines of facts inside the picture.", "no-swizzle": "Draw a swizzled layout after the swizzle alone.",
     "animate": "Build the figure up in the page, as ``slides``: thread, value, warp, k or offset. LaTeX shows it finished.",
     "stamp": "Say also that a figure was not executed, and why.", "no-stamp": "Do not say that it was executed.",
+    "interactive": "Make the figure one that can be pointed at, in HTML.", "no-interactive": "Leave it static where texgen_interactive is True.",
 }  # fmt: skip
 
 
@@ -182,6 +183,8 @@ def templates() -> dict[str, Any]:
 
 ABOUT_TEMPLATES = {
     "document.tex.j2": "A standalone LaTeX document around a figure.", "figure.svg.j2": "A figure as SVG.",
+    "figure.html.j2": "A page with one figure that can be pointed at.",
+    "interactive.css.j2": "The style of figures that can be pointed at.", "interactive.js.j2": "Their script.",
     "figure.tikz.j2": "A figure as TikZ.", "figure.txt.j2": "A figure as plain text.",
     "sphinx_failure.html.j2": "The box in place of a figure that failed, in HTML.",
     "sphinx_failure.tex.j2": "The same in LaTeX.", "sphinx_links.html.j2": "The links under a figure.",

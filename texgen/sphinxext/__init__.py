@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Called by Sphinx: registers the domain, the nodes, the settings and the steps of a build."""
-    from texgen.sphinxext import steps
+    from texgen.sphinxext import interactive, steps
     from texgen.sphinxext.charts import CHART, chart
     from texgen.sphinxext.domain import TexgenDomain
     from texgen.sphinxext.nodes import links, picture
@@ -36,5 +36,6 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.connect("builder-inited", steps.open_studio)
     app.connect("env-get-outdated", steps.outdated)
     app.connect("env-updated", steps.finish_forms)
+    app.connect("html-page-context", interactive.add_script)
     app.connect("build-finished", steps.sweep)
     return {"version": __version__, "env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -120,6 +120,8 @@ class FigureDirective(SphinxDirective):
         node = picture(stem=entry.stem, alt=self.options.get("alt") or entry.alt)
         if "width" in self.options:
             node["width"] = self.options["width"]
+        if "interactive" in self.options or "no-interactive" in self.options:
+            node["interactive"] = "no-interactive" not in self.options
         self.set_source_info(node)
         return node
 

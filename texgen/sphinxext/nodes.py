@@ -6,7 +6,7 @@ from docutils import nodes
 
 
 class picture(nodes.General, nodes.Element):
-    """One drawing. ``stem``: the name of its files; ``alt``; ``width`` (optional); ``source``, ``line``."""
+    """One drawing. ``stem``: the name of its files; ``alt``; ``width`` and ``interactive`` (optional); ``source``, ``line``."""
 
 
 class links(nodes.General, nodes.Element):

@@ -64,7 +64,7 @@ def specification() -> dict[str, Converter]:
     return out | {
         "caption": _text, "name": directives.unchanged, "alt": _text, "align": _align,
         "width": directives.length_or_percentage_or_unitless, "class": directives.class_option,
-        "animate": _text, "stamp": directives.flag, "no-stamp": directives.flag,
+        "animate": _text, "stamp": directives.flag, "no-stamp": directives.flag, "interactive": directives.flag, "no-interactive": directives.flag,
     }  # fmt: skip
 
 

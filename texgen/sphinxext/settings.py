@@ -42,6 +42,8 @@ SETTINGS = (
             "light card."),
     Setting("texgen_inline_limit", 400_000, (int,), "html",
             "Bytes up to which an SVG goes inside the page; a larger one is a file."),
+    Setting("texgen_interactive", False, (bool,), "html",
+            "HTML: figures inside the page can be pointed at (:interactive: and :no-interactive: decide for one figure)."),
     Setting("texgen_links", ("tikz", "svg"), (tuple, list), "html",
             "Links under each figure, out of tikz, svg, pdf and json; empty for none. pdf runs TeX once for every "
             "figure that has changed."),

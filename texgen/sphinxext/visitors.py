@@ -7,7 +7,9 @@ import re
 from typing import Any
 
 from docutils import nodes
+from markupsafe import Markup
 
+from texgen.sphinxext.interactive import data_of, name_of, wanted
 from texgen.sphinxext.nodes import links, picture
 from texgen.sphinxext.steps import domain_of
 from texgen.sphinxext.studio import FOLDER, SUFFIXES, Studio
@@ -28,14 +30,17 @@ def html_picture(self: Any, node: picture) -> None:
     """The SVG inside the page, or an image of it."""
     studio, config = _studio(self), self.builder.config
     width = node.get("width", "")
-    names: dict[str, Any] = {"alt": node["alt"], "width": width + "px" if width.isdigit() else width, "svg": None}
+    names: dict[str, Any] = {"alt": node["alt"], "width": width + "px" if width.isdigit() else width, "svg": None, "data": ""}
     path = studio.path(node["stem"], "svg")
     if node["stem"] in studio.failed and not path.is_file():
         self.body.append(_failure(studio, node, "sphinx_failure.html.j2"))
         raise nodes.SkipNode
-    inline = config.texgen_svg == "inline" and self.builder.name != "epub"
-    if inline and path.stat().st_size <= config.texgen_inline_limit:
+    inline = config.texgen_svg == "inline" and self.builder.name != "epub" and path.stat().st_size <= config.texgen_inline_limit
+    live = wanted(node, self.builder) and (inline or node.get("interactive")) and data_of(studio, node["stem"])
+    if inline or live:
         names |= _inlined(path.read_text(encoding="utf-8"), self)
+    if live:
+        names |= {"data": Markup(live), "id": name_of(node, self)}
     names["href"] = _href(self, node["stem"], "svg")
     self.body.append(studio.page_text("sphinx_picture.html.j2", names))
     raise nodes.SkipNode
