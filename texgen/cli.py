@@ -13,6 +13,8 @@ from typing import Any
 
 import click
 
+from texgen.batch.command import BATCH_OPTIONS, check_alone, overrides, run_batch
+from texgen.batch.command import NAMES as BATCH_NAMES
 from texgen.errors import TexgenError, UsageError
 from texgen.measure.bench_command import bench
 from texgen.measure.command import verify
@@ -116,7 +118,7 @@ def app() -> None:
 
 
 @app.command(epilog=TARGET_HELP)
-@click.argument("target")
+@click.argument("target", required=False)
 @click.option(
     "-o",
     "--output",
@@ -137,10 +139,22 @@ def app() -> None:
 @click.option(
     "--templates", type=PATH, multiple=True, help="Folder of templates that go before texgen's own; may be repeated."
 )
+@with_options(BATCH_OPTIONS)
+@click.pass_context
 def render(
-    target: str, output: tuple[Path, ...], engine: str | None, scale: float, templates: tuple[Path, ...], **options: Any
-) -> None:
+    context: click.Context, /, target: str | None, output: tuple[Path, ...], engine: str | None, scale: float,
+    templates: tuple[Path, ...], **options: Any,
+) -> None:  # fmt: skip
     """Draw a target and write it as TikZ, LaTeX, PDF, SVG, HTML that can be pointed at, PNG, text or JSON."""
+    batch = {name: options.pop(name) for name in BATCH_NAMES}
+    if batch["batch"] is not None:
+        if target is not None or output:
+            raise UsageError("--batch takes targets and outputs from its list: leave TARGET and -o out.")
+        given = overrides(context, (*options, "engine", "scale"))
+        raise click.exceptions.Exit(run_batch(batch, given, templates))
+    check_alone(context)
+    if target is None:
+        raise click.UsageError("Missing argument 'TARGET'.", context)
     from texgen.api import SUFFIXES, drawings
     from texgen.figures import FigureOptions
 

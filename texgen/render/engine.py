@@ -9,9 +9,15 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from texgen.errors import TexgenError, UsageError
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
 
 ENGINES = ("pdflatex", "lualatex", "xelatex", "tectonic")
 TIME_LIMIT = 120.0
@@ -21,6 +27,18 @@ LOST = re.compile(r"^(?:Missing character: .*|LaTeX Font Warning: Font shape .*|
 """What a log says of a run that made a PDF and yet lost something."""
 
 BIG = 20_000_000
+LARGEST_FILE = 256 << 20
+"""Bytes of a file that an engine may write."""
+LONGEST_LOG = 4 << 20
+PRINTED = "printed.txt"
+EPOCH = "1767225600"
+"""The date that PDFs bear, seconds since 1970, unless SOURCE_DATE_EPOCH gives another."""
+KEPT = (
+    "PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP", "SOURCE_DATE_EPOCH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH",
+    "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA",
+)  # fmt: skip
+"""Variables of the environment that an engine gets."""
+CPU_SPENT, FILE_TOO_LARGE = getattr(signal, "SIGXCPU", 0), getattr(signal, "SIGXFSZ", 0)
 INSTALL = "apt-get install texlive-latex-extra texlive-pictures"
 
 
@@ -59,8 +77,9 @@ def compile_pdf(
 ) -> bytes:
     """Compile a LaTeX document in a folder of its own and give the PDF.
 
-    Shell escape is off, files outside the folder are not written, and the engine's whole process group ends at the time
-    limit. ``inputs`` are folders that ``\\input`` and ``\\includegraphics`` may read. ``warnings`` takes the lines of the
+    Shell escape is off; nothing outside of the folder is written, nothing but the TeX system and ``inputs`` (folders for
+    ``\\input`` and ``\\includegraphics``) is read; the user's own texmf tree and settings have no part in it; the engine's
+    whole process group ends at the time limit and no file may outgrow LARGEST_FILE. ``warnings`` takes the lines of the
     log that tell of something lost: a character or a font that is missing, text that runs over. Raises TexFailure with
     the first error of the log and the source line.
     """
@@ -78,14 +97,16 @@ def compile_pdf(
                 "-file-line-error",
                 "figure.tex",
             ]
-        output, timed_out = _run(command, path, _environment(inputs), time_limit)
+        status = _run(command, path, _environment(engine, path, inputs), time_limit)
         pdf = path / "figure.pdf"
         log = path / "figure.log"
-        text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else output
-        if timed_out:
+        text = _head(log if log.exists() else path / PRINTED)
+        if status is None or (status < 0 and -status == CPU_SPENT):
             raise TexFailure(
                 f"{engine} did not finish within {time_limit:g} s and was ended.", _first_error(text, source)[1]
             )
+        if status < 0:
+            raise TexFailure(_ended_by(engine, -status), _first_error(text, source)[1])
         if not pdf.exists() or not pdf.stat().st_size or re.search(r"^(?:!|[^\s:]+:\d+:) ", text, re.MULTILINE):
             message, detail = _first_error(text, source)
             raise TexFailure(f"{engine} failed: {message}", detail, capacity="capacity exceeded" in text)
@@ -94,23 +115,66 @@ def compile_pdf(
         return pdf.read_bytes()
 
 
-def _run(command: list[str], folder: Path, environment: dict[str, str], time_limit: float) -> tuple[str, bool]:
-    """(what the program printed, whether it was ended at its time limit)."""
-    process = subprocess.Popen(
-        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )  # fmt: skip
+_running: dict[subprocess.Popen[bytes], Path] = {}
+"""Engines that run now, with their folders."""
+
+
+def _run(command: list[str], folder: Path, environment: dict[str, str], time_limit: float) -> int | None:
+    """The program's exit status, None where it was ended at its time limit. What it prints goes into a file beside it,
+    whose size is limited as that of every file it writes."""
+    with open(folder / PRINTED, "wb") as printed:
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )  # fmt: skip
+    _running[process] = folder
     try:
-        output, _ = process.communicate(timeout=time_limit)
-        return output.decode("utf-8", "replace"), False
+        _limit(process, time_limit)
+        return process.wait(time_limit)
     except subprocess.TimeoutExpired:
-        end_group(process)
-        output, _ = process.communicate()
-        return output.decode("utf-8", "replace"), True
-    except BaseException:
-        end_group(process)
+        return None
+    finally:
+        end_group(process)  # also what it left running
         process.wait()
-        raise
+        _running.pop(process, None)
+
+
+def _limit(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Limits that hold even when we are killed: processor time, the size of a file, no core dump."""
+    if not hasattr(resource, "prlimit"):  # Linux has it
+        return
+    for kind, most in (
+        (resource.RLIMIT_CPU, int(seconds) + 5), (resource.RLIMIT_FSIZE, LARGEST_FILE), (resource.RLIMIT_CORE, 0),
+    ):  # fmt: skip
+        with suppress(OSError, ValueError):  # it has ended, or our own limit is lower
+            resource.prlimit(process.pid, kind, (most, most))
+
+
+def _ended_by(engine: str, number: int) -> str:
+    if number == FILE_TOO_LARGE:
+        return f"{engine} wrote more than {LARGEST_FILE >> 20} MB and was ended."
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    also = ", often the system's answer when memory runs out" if name == "SIGKILL" else ""
+    return f"{engine} was ended from outside ({name}{also}): nothing is written, try again."
+
+
+def _head(path: Path) -> str:
+    """The beginning of what an engine wrote, as much as anyone reads."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(LONGEST_LOG)
+    except OSError:
+        return ""
+
+
+def end_all() -> None:
+    """End every engine that this process has started, for a process that is about to end itself."""
+    for process, folder in list(_running.items()):
+        end_group(process)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
@@ -121,22 +185,35 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
         process.kill()
 
 
-def _environment(inputs: Sequence[Path]) -> dict[str, str]:
-    keep = {k: v for k, v in os.environ.items() if not k.startswith(("TEXMF", "TEXINPUTS", "max_print"))}
-    folders = "".join(f"{p}{os.pathsep}" for p in inputs)
-    # 'p'(aranoid): nothing outside the folder is written, no absolute path is read; extra memory is for large pictures.
+def _environment(engine: str, folder: Path, inputs: Sequence[Path]) -> dict[str, str]:
+    """The engine's environment: what is listed here and nothing else, so that no setting or file of the user acts on TeX."""
+    kept = {k: v for k, v in os.environ.items() if k.upper() in KEPT or k.startswith("LC_")}
+    if engine == "tectonic":  # has its own cache of packages, and reads none of what follows
+        return kept | {k: v for k, v in os.environ.items() if k == "HOME" or k.startswith(("XDG_", "TECTONIC_"))}
+    nowhere = str(folder / "none")
+    # 'p'(aranoid): nothing outside of the folder is written, no absolute path and no dot file is read.
     confined = {
-        "openout_any": "p",
-        "shell_escape": "f",
-        "max_print_line": "1000",
-        "error_line": "254",
-        "half_error_line": "238",
-    }
-    if not inputs:
-        confined["openin_any"] = "p"
-    return keep | confined | {
-        "TEXINPUTS": f".{os.pathsep}{folders}", "extra_mem_top": str(BIG), "extra_mem_bot": str(BIG),
+        "HOME": nowhere, "TEXMFHOME": nowhere, "TEXMFCONFIG": nowhere, "TEXMFVAR": nowhere,
+        "openin_any": "p", "openout_any": "p", "shell_escape": "f", "TEXMFOUTPUT": str(folder),
     }  # fmt: skip
+    if engine in ("lualatex", "xelatex"):
+        confined["TEXMFCACHE"] = confined["TEXMFVAR"] = _font_cache(nowhere)
+    layout = {"max_print_line": "1000", "error_line": "254", "half_error_line": "238"}
+    memory = {"extra_mem_top": str(BIG), "extra_mem_bot": str(BIG)}
+    folders = "".join(f"{p}{os.pathsep}" for p in inputs)
+    # The date in a PDF is not that of the run: the same figure gives the same bytes.
+    return {"SOURCE_DATE_EPOCH": EPOCH} | kept | confined | layout | memory | {"TEXINPUTS": f".{os.pathsep}{folders}"}
+
+
+def _font_cache(otherwise: str) -> str:
+    """A folder of ours for what lualatex works out of fonts, which takes seconds a run without it."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    folder = Path(base) / "texgen" / "texmf-var"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError:
+        return otherwise
+    return str(folder)
 
 
 def _first_error(log: str, source: str) -> tuple[str, str]:
