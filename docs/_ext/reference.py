@@ -33,7 +33,7 @@ SAMPLE = "SM80_16x8x16_F32F16F16F32_TN"
 SHOWN = 12
 
 FIGURE = {
-    "kind": "mma, copy, layout or tv", "name": "the target's name", "title": "the line above the panels, may be empty",
+    "kind": "mma, copy, layout, tv, chain or timeline", "name": "the target's name", "title": "the line above the panels, may be empty",
     "alt": "the alternative text", "aspect": "width of a cell over its height", "label_size": "height of a label's font, in cells",
     "text_size": "height of the font of titles and axes, in cells", "palette": "fills, as six hexadecimal digits each",
     "theme": "light, dark or auto", "print_width": "width for print, empty for its own",
@@ -51,7 +51,7 @@ PANEL = {
     "row_step": "(column, row) that one more row moves", "column_step": "(column, row) that one more column moves",
     "fills": "[(name of a fill, [(row, column, height, width), …]), …]: rectangles of one colour",
     "marks": "cells that several threads hold, row by row, [[(row, column), …], …]",
-    "label_rows": "row → line → [(label, greyed), …]", "blocks": "outlined groups with their names",
+    "label_rows": "row → line → [(label, greyed), …]", "bars": "parts of a row in colour, with their names", "blocks": "outlined groups with their names",
     "lined": "whether the grid is drawn", "down": "row → its number, empty where none is shown", "across": "column → its number, empty where none is shown",
     "down_ticks": "[(row, number), …]", "across_ticks": "[(column, number), …]", "corner": "where the letters of the axes stand",
     "title_y": "base line of the title", "note_lines": "[(words across a panel without labels, base line), …]",

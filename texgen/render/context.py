@@ -20,6 +20,7 @@ RUNS_A_PATH = 20
 """Rectangles in one TeX path: the DVI driver's time is quadratic in it."""
 NAMED_BLOCKS = 1500
 LARGEST_BLOCK_NAME = 2.2
+BAR_AIR, SMALLEST_BAR_NAME = 0.1, 0.5
 CELL_MM = 5.0
 WIDEST_MM = 5000.0
 """TeX ends at 5758 mm, Acrobat refuses pages over 5080 mm."""
@@ -43,6 +44,7 @@ def context(figure: Figure) -> dict[str, Any]:
         "title_y": figure.y0 + 1.35 * size,
         "legend_y": legend_y,
         "extents": extents(figure),
+        "label_room": label_room(figure),
         "legend_height": LEADING * size * len(figure.legend),
         "ink": INK, "dim": DIM, "dim_ink": DIM_INK, "memory": MEMORY,
     }  # fmt: skip
@@ -79,6 +81,16 @@ def extents(figure: Figure) -> list[tuple[float, float]]:
     return [(left + right + 0.4, above + bottom + 0.9 * size), *texts]
 
 
+def label_room(figure: Figure) -> float:
+    """How many times larger labels may be and still fit their cells: lines of 0.88 font sizes, 0.08 cell heights beside them."""
+    lines = max((len(p.lines) for p in figure.panels), default=0)
+    if not lines:
+        return 1.0
+    labels = {label for p in figure.panels for line in p.lines for row in line for label in row}
+    longest = max(text_width(label) for label in labels) or 1.0
+    return max(1.0, min(0.9 / (0.88 * lines), (figure.aspect - 0.08) / longest) / figure.label_size)
+
+
 def panel_context(panel: Panel, figure: Figure) -> dict[str, Any]:
     """One panel's numbers; see ``context``."""
     size = figure.text_size / panel.scale
@@ -86,6 +98,8 @@ def panel_context(panel: Panel, figure: Figure) -> dict[str, Any]:
     origin = (-float(c0), -float(r0))
     down, across = (origin[0], origin[1] + 1), (origin[0] + 1, origin[1])
     wide_step = _step(size * 0.85 * (text_width(str(int(panel.columns[-1]))) + 0.5) / figure.aspect)
+    across_ticks = _named(panel.column_names) or ticks(panel.columns, wide_step)
+    down_ticks = _named(panel.row_names) or ticks(panel.rows, _step(size * 0.95))
     return {
         "key": panel.key, "title": panel.title, "x": panel.x, "y": panel.y, "scale": panel.scale, "text_size": size, "lined": panel.lined,
         "width": panel.width, "height": panel.height, "row_axis": panel.row_axis, "column_axis": panel.column_axis,
@@ -95,12 +109,13 @@ def panel_context(panel: Panel, figure: Figure) -> dict[str, Any]:
         "fills": list(_fills(panel)),
         "marks": _marks(panel),
         "label_rows": _label_rows(panel),
+        "bars": _bars(panel, figure, size),
         "blocks": _blocks(panel, figure.aspect, size),
         "note_lines": _note(panel, figure.aspect, size),
-        "across_ticks": ticks(panel.columns, wide_step),
-        "down_ticks": ticks(panel.rows, _step(size * 0.95)),
-        "across": _spread(ticks(panel.columns, wide_step), panel.width),
-        "down": _spread(ticks(panel.rows, _step(size * 0.95)), panel.height),
+        "across_ticks": across_ticks,
+        "down_ticks": down_ticks,
+        "across": _spread(across_ticks, panel.width),
+        "down": _spread(down_ticks, panel.height),
         "corner": (-0.3 * size / figure.aspect, -0.42 * size),
         "title_y": -1.65 * size,
     }  # fmt: skip
@@ -162,6 +177,23 @@ def _blocks(panel: Panel, aspect: float, size: float) -> list[dict[str, Any]]:
             "size": min(fit, LARGEST_BLOCK_NAME) if named and b.name else 0.0,
         })  # fmt: skip
     return out
+
+
+def _bars(panel: Panel, figure: Figure, size: float) -> list[dict[str, Any]]:
+    """Bars with a little air above and below; a name is left out where it would be too small."""
+    out = []
+    for b in panel.bars:
+        fit = min(0.6, 0.85 * b.width * figure.aspect / max(text_width(b.name), 0.5)) / size
+        out.append({
+            "x": b.x, "y": b.row + BAR_AIR, "width": b.width, "height": 1 - 2 * BAR_AIR, "name": b.name,
+            "fill": fill_name(b.fill), "color": fill_color(b.fill, figure.palette),
+            "middle": b.x + b.width / 2, "size": min(fit, 0.85) if b.name and fit >= SMALLEST_BAR_NAME else 0.0,
+        })  # fmt: skip
+    return out
+
+
+def _named(names: tuple[str, ...]) -> list[tuple[int, str]]:
+    return [(i, name) for i, name in enumerate(names) if name]
 
 
 def _note(panel: Panel, aspect: float, size: float) -> list[tuple[str, float]]:
