@@ -17,7 +17,7 @@ SWIZZLE_BYTES = 128
 def check(spec: Spec, allow_holes: bool = False) -> Spec:
     """The spec, if every operand's table covers its tile evenly, with a warning where a warpgroup starts in mid-atom.
 
-    Raises TexgenError that names cells: a hole (a cell that nobody owns; passed over with ``allow_holes``), or uneven
+    Raises TexgenError for a table that leaves its tile, and one that names cells: a hole (a cell that nobody owns; passed over with ``allow_holes``), or uneven
     owners (cells held by different numbers of threads).
     """
     if isinstance(spec, MmaSpec) and (warning := mid_atom(spec)):
@@ -48,6 +48,12 @@ def mid_atom(spec: MmaSpec) -> str:
 
 def check_cover(name: str, operand: TVMap, allow_holes: bool = False) -> None:
     """Raise TexgenError where ``operand`` has holes or uneven owners (see ``check``)."""
+    low, high = int(operand.tv.min()), int(operand.tv.max())
+    if low < 0 or high >= operand.cells:
+        raise TexgenError(
+            f"{name}: the table reaches index {low if low < 0 else high}, outside its tile of {operand.tile[0]}x{operand.tile[1]} "
+            f"(0 to {operand.cells - 1}): check the strides of its layout."
+        )
     counts = operand.owner_counts
     holes = np.argwhere(counts == 0)
     if len(holes) and not allow_holes:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from texgen.visible import one_line, visible
+
 
 class TexgenError(Exception):
     """A failure that is explained.
 
     ``str(error)`` is the sentence a user reads; ``detail`` holds further lines (a caret under the place of a mistake,
-    the user's own traceback, a piece of a TeX log) that the command line prints below it.
+    the user's own traceback, a piece of a TeX log) that the command line prints below it. Characters that would act on a
+    terminal are written by their numbers: both quote what was given.
     """
 
     def __init__(self, message: str, detail: str = "") -> None:
         super().__init__(message)
-        self.message = message
-        self.detail = detail
+        self.message = one_line(message)
+        self.detail = visible(detail)
 
     def __str__(self) -> str:
         return f"{self.message}\n{self.detail}" if self.detail else self.message

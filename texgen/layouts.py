@@ -21,8 +21,8 @@ IntArray: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 MAX_CELLS = 1_000_000
 """The most cells one picture may have."""
 
-MAX_ENTRIES = 1 << 26
-"""The most table entries (threads x values) that are evaluated: 512 MB of int64."""
+MAX_ENTRIES = 1 << 24
+"""The most table entries (threads x values) that are evaluated: 128 MB of int64."""
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,19 @@ Index order is CuTe's: column-major in the operand's tile, ``m + M*k`` for A, ``
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from texgen.errors import TexgenError
-from texgen.layouts import MAX_ENTRIES, IntArray, size
+from texgen.layouts import MAX_ENTRIES, IntArray, Swizzle
+
+if TYPE_CHECKING:
+    from texgen.chains.spec import ChainSpec
+    from texgen.pipeline.spec import TimelineSpec
 
 SCHEMA = 1
 WIDTHS = {
@@ -258,7 +261,7 @@ class LayoutSpec:
         return out
 
 
-Spec: TypeAlias = MmaSpec | CopySpec | TVSpec | LayoutSpec
+Spec: TypeAlias = "MmaSpec | CopySpec | TVSpec | LayoutSpec | ChainSpec | TimelineSpec"
 
 
 def _head(spec: Spec) -> dict[str, Any]:
@@ -328,7 +331,7 @@ def from_dict(data: Any, where: str = "the JSON") -> Spec:
     if not isinstance(data, dict):
         raise TexgenError(f'{where} is no spec: it must be an object with a "kind", or with "tile" and "tv".')
     if data.get("schema", SCHEMA) != SCHEMA:
-        raise TexgenError(f"{where} has schema {data.get('schema')!r} and this texgen reads schema {SCHEMA}.")
+        raise TexgenError(f"{where} has schema {_quoted(data.get('schema'))} and this texgen reads schema {SCHEMA}.")
     r = _Reader(data, where)
     kind = data.get("kind", "tv" if "tv" in data else "layout" if "offsets" in data else None)
     common: dict[str, Any] = {k: r.strings(k) for k in ("notes", "warnings")} | {
@@ -356,7 +359,15 @@ def from_dict(data: Any, where: str = "the JSON") -> Spec:
         return TVSpec(map=r.tv(None, None), arch=r.string("arch"), **common)
     if kind == "layout":
         return r.layout_spec(common)
-    raise TexgenError(f"{where} has kind {kind!r}: it must be one of mma, copy, tv, layout.")
+    if kind == "chain":
+        from texgen.chains.spec import chain_from_dict
+
+        return chain_from_dict(data, where, common)
+    if kind == "timeline":
+        from texgen.pipeline.spec import timeline_from_dict
+
+        return timeline_from_dict(data, where, common)
+    raise TexgenError(f"{where} has kind {_quoted(kind)}: it must be one of mma, copy, tv, layout, chain, timeline.")
 
 
 @dataclass(frozen=True)
@@ -436,7 +447,7 @@ class _Reader:
         bits = self.data.get("bits", 0)
         if type(bits) is not int or not 0 <= bits <= 1024:
             raise self.fail("bits", "the element's width in bits")
-        swizzle = self.ints_or_none("swizzle")
+        swizzle, unit = self.swizzle(bits), self.string("unit")
         coords = self.data.get("coords", [])
         raw: Any = self.data.get("offsets")
         if _pairs(raw):  # an entry a cell: [row, column]
@@ -452,20 +463,48 @@ class _Reader:
         if shape is None:
             raise self.fail("shape", "a (nested) list of integers")
         shape = shape if isinstance(shape, tuple) else (shape,)
-        if math.prod(size(s) for s in shape) != offsets.size:
+        if _size_within(shape, offsets.size) != offsets.size:
             raise self.fail("shape", f"of {offsets.size} cells, as the table is")
         return LayoutSpec(
             layout=self.string("layout"), shape=shape, offsets=offsets, plain=plain, swizzle=swizzle, bits=bits,
-            unit=self.string("unit"), coords=arrays, **common,
+            unit=unit, coords=arrays, **common,
         )  # fmt: skip
 
-    def ints_or_none(self, key: str) -> tuple[int, int, int] | None:
-        value = self.data.get(key)
+    def swizzle(self, bits: int) -> tuple[int, int, int] | None:
+        """The numbers of a swizzle that acts on elements of ``bits`` bits, or as ``unit`` says on their bytes."""
+        value, unit = self.data.get("swizzle"), self.string("unit")
+        if unit not in ("", "elements", "bytes"):
+            raise self.fail("unit", "elements or bytes")
         if value is None:
             return None
-        if not isinstance(value, list) or len(value) != 3 or not all(type(x) is int for x in value):
-            raise self.fail(key, "a list of three integers")
+        if not isinstance(value, list) or len(value) != 3 or not all(type(x) is int and abs(x) <= 60 for x in value):
+            raise self.fail("swizzle", "a list of three integers")
+        swizzle = Swizzle(*value)
+        if unit == "bytes":
+            if not bits:
+                raise self.fail("bits", "given where a swizzle counts in bytes")
+            swizzle.recast(8, bits)
         return value[0], value[1], value[2]
+
+
+def _quoted(value: Any) -> str:
+    """A value as a message quotes it."""
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    said = repr(value)
+    return said if len(said) <= 40 else said[:39] + "…"
+
+
+def _size_within(shape: Any, most: int) -> int:
+    """The size of a shape, given up above ``most``: the product of a hundred thousand large numbers takes its time."""
+    if not isinstance(shape, tuple):
+        return int(shape)
+    total = 1
+    for mode in shape:
+        total *= _size_within(mode, most)
+        if total > most:
+            break
+    return total
 
 
 def _is_text(value: str) -> bool:

@@ -81,6 +81,9 @@ def tile_threads(atom: MmaAtom, thr_layout_vmnk: Layout, tile: Sequence[Permutat
 
     if thr_layout_vmnk.rank != 4:
         raise TexgenError(f"thr_layout_vmnk has four modes (V,M,N,K); {thr_layout_vmnk} has {thr_layout_vmnk.rank}.")
+    for layout in (atom.A, atom.B, atom.C):
+        if layout.rank != 2:
+            raise TexgenError(f"A thread-value layout has two modes, (threads, values), and {layout} has {layout.rank}.")
     places = thr_layout_vmnk.offsets()
     if len(np.unique(places)) != len(places):
         raise TexgenError(
@@ -93,18 +96,23 @@ def tile_threads(atom: MmaAtom, thr_layout_vmnk: Layout, tile: Sequence[Permutat
     _check_size(atom, thr_layout_vmnk, modes)
     extents = modes[0].extent, modes[1].extent, modes[2].extent
     vmnk = to_tl(thr_layout_vmnk)
-    holes = tl.complement(vmnk)
-    lanes = tl.right_inverse(tl.Layout((vmnk.shape, holes.shape), (vmnk.stride, holes.stride)))
-    if tl.size(lanes) <= int(places.max()):
-        raise TexgenError(
-            f"{atom.name}: its lanes {atom.thr_id} and the atom layout leave gaps in the thread numbers that nothing "
-            f"fills (thr_layout_vmnk {thr_layout_vmnk}): use powers of two, for example (2,2,1)."
-        )
     operands = {}
-    for i, (name, rows, columns) in enumerate((("A", 0, 2), ("B", 1, 2), ("C", 0, 1))):
-        layout = _operand(getattr(atom, name), rows, columns, modes, thr_layout_vmnk, holes.shape, lanes)
-        tv = tv_table(layout)
-        operands[name] = TVMap((extents[rows], extents[columns]), tv, str(layout), atom.dtypes[i], atom.memories[i])
+    try:
+        holes = tl.complement(vmnk)
+        lanes = tl.right_inverse(tl.Layout((vmnk.shape, holes.shape), (vmnk.stride, holes.stride)))
+        if tl.size(lanes) <= int(places.max()):
+            raise TexgenError(
+                f"{atom.name}: its lanes {atom.thr_id} and the atom layout leave gaps in the thread numbers that nothing "
+                f"fills (thr_layout_vmnk {thr_layout_vmnk}): use powers of two, for example (2,2,1)."
+            )
+        for i, (name, rows, columns) in enumerate((("A", 0, 2), ("B", 1, 2), ("C", 0, 1))):
+            layout = _operand(getattr(atom, name), rows, columns, modes, thr_layout_vmnk, holes.shape, lanes)
+            tile_of = extents[rows], extents[columns]
+            operands[name] = TVMap(tile_of, tv_table(layout), str(layout), atom.dtypes[i], atom.memories[i])
+    except ALGEBRA_ERRORS as e:
+        raise TexgenError(
+            f"{atom.name}: its thread-value layouts cannot be laid over the tile {text(extents)}: {reason(e)}."
+        ) from None
     return MmaSpec(
         name=atom.name,
         tile_mnk=extents,

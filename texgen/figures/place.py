@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from texgen.figures.labels import text_width
 from texgen.figures.model import Figure, LegendItem, Line, Panel
+from texgen.visible import one_line
 
 LABEL_SIZE = {0: 0.36, 1: 0.42, 2: 0.36, 3: 0.28}
 """Largest label font by the number of label lines, in cell heights."""
@@ -35,9 +36,10 @@ def _distinct(line: list[list[str]]) -> set[str]:
     return {s for row in line for s in row}
 
 
-def margins(text_size: float, aspect: float) -> tuple[float, float]:
+def margins(text_size: float, aspect: float, panels: Sequence[Panel] = ()) -> tuple[float, float]:
     """(left, top) of a panel that its axis and title need, in cells."""
-    return 3.5 * text_size / aspect, 2.9 * text_size
+    names = [text_width(name) for p in panels for name in p.row_names]
+    return max(3.5, 0.85 * max(names, default=0.0) + 0.6) * text_size / aspect, 2.9 * text_size
 
 
 def title_width(title: str) -> float:
@@ -58,7 +60,7 @@ def grid(placed: list[list[Panel | None]]) -> tuple[list[Panel], float, float]:
     widths = [max((p.width * p.scale for p in column if p), default=0.0) for column in columns]
     heights = [max((p.height * p.scale for p in row if p), default=0.0) for row in placed]
     size = text_size(sum(widths), sum(heights))
-    left, top = margins(size, aspect)
+    left, top = margins(size, aspect, present)
     for at, column in enumerate(columns):  # a title may be wider than its panel
         titles = [title_width(p.title) * size / aspect for p in column if p]
         widths[at] = max([widths[at], *titles])
@@ -78,13 +80,19 @@ def assemble(
     kind: str, name: str, title: str, placed: list[list[Panel | None]], palette: tuple[str, ...],
     legend: Sequence[LegendItem], legend_title: str, lines: Sequence[Line], alt: str, warnings: Sequence[str] = (),
 ) -> Figure:  # fmt: skip
-    """A Figure with its extent: panels from (0, 0), title above, legend and caption below."""
+    """A Figure with its extent: panels from (0, 0), title above, legend and caption below.
+
+    What was typed in comes with its acting characters written out (``texgen.visible``), so that their room is counted.
+    """
+    name, title, alt = one_line(name), one_line(title), one_line(alt)
+    lines = [replace(line, text=one_line(line.text)) for line in lines]
+    placed = [[p and replace(p, title=one_line(p.title)) for p in row] for row in placed]
     panels, aspect, label = grid(placed)
     right = max(p.x + p.width * p.scale for p in panels)
     bottom = max(p.y + p.height * p.scale for p in panels)
     size = text_size(sum(max((p.width * p.scale for p in c if p), default=0.0) for c in zip(*placed, strict=True)),
                      sum(max((p.height * p.scale for p in row if p), default=0.0) for row in placed))  # fmt: skip
-    left, top = margins(size, aspect)
+    left, top = margins(size, aspect, panels)
     corner = placed[0][0] is None
     room = max((right + left) * aspect / size, 46.0)
     wide, high = 0.0, 0.0

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import cache
 from typing import Any
+
+from texgen.visible import one_line
+
+__all__ = ["one_line", "to_tex", "unknown_characters"]
 
 _PLAIN = re.compile(r"[A-Za-z0-9 .,:;()+=/*!?@-]*")
 _OWN = {
@@ -15,13 +18,8 @@ _OWN = {
 }  # fmt: skip
 
 
-def one_line(text: str) -> str:
-    """Text without line breaks and control characters, for comments."""
-    return "".join(" " if _is_control(c) else c for c in text)
-
-
 def to_tex(text: object) -> str:
-    """Text as LaTeX that prints it; characters without a LaTeX form become ``\\txgU{HEX}``.
+    """Text as LaTeX that prints it; characters without a LaTeX form become ``\\txgU{HEX}``, acting ones ``[U+HEX]``.
 
     >>> to_tex("a_b & 50% #1")
     'a\\\\_b \\\\& 50\\\\% \\\\#1'
@@ -29,17 +27,13 @@ def to_tex(text: object) -> str:
     text = str(text)
     if _PLAIN.fullmatch(text):
         return text
-    return str(_encoder().unicode_to_latex("".join("\ufffd" if _is_control(c) else c for c in text)))
+    return str(_encoder().unicode_to_latex(one_line(text)))
 
 
 def unknown_characters(text: str) -> str:
     """Those characters of a TeX source that only lualatex and xelatex can print (``\\txgU`` in it)."""
     codes = re.findall(r"\\txgU\{([0-9A-F]+)\}", text)
     return "".join(dict.fromkeys(chr(int(code, 16)) for code in codes))
-
-
-def _is_control(c: str) -> bool:
-    return unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 
 @cache

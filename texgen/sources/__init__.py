@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -29,8 +28,10 @@ IDENTITY_TEXT = re.compile(r"\s*\((?:0\s*,\s*)*0\)\s*(?:o|∘)\s*(?=\S.*@)", re.
 """The zero coordinate before an identity or TMA tensor's layout, as the DSL prints it."""
 DSL_SWIZZLE = re.compile(r"\s*S\s*<")
 """How the DSL prints a swizzle (CuTe C++ prints ``Sw<``)."""
-JSON_LIMIT = 512 << 20
-"""The largest JSON file that is read, in bytes."""
+
+
+LONGEST = 20_000
+"""The longest target in characters."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def _named(spec: Spec, options: ReadOptions) -> Spec:
 
 
 def _read(target: Any, options: ReadOptions) -> Any:
-    if isinstance(target, MmaSpec | CopySpec | TVSpec | LayoutSpec):
+    if isinstance(target, MmaSpec | CopySpec | TVSpec | LayoutSpec) or getattr(target, "kind", "") in ("chain", "timeline"):
         return target
     if isinstance(target, Path):
         target = str(target)
@@ -110,6 +111,8 @@ def _read(target: Any, options: ReadOptions) -> Any:
     if isinstance(target, Layout | ComposedLayout):
         return _read_layout(target, options)
     if isinstance(target, Mapping) and ({"kind", "tv", "offsets", "coords"} & set(target)):
+        from texgen.sources.json_file import noted
+
         return noted(from_dict(dict(target), "the table"))
     from texgen.sources.dsl import is_dsl_object, read_any
 
@@ -133,7 +136,11 @@ def _read_text(target: str, options: ReadOptions) -> Any:
             "The target is empty: give an atom's name, layout text, a C++ type, module:callable or a .json file."
         )
     if text.endswith(".json"):
-        return _read_json(Path(text))
+        from texgen.sources.json_file import read_json
+
+        return read_json(Path(text))
+    if len(text) > LONGEST:
+        raise TexgenError(f"The target is {len(text):,} characters long, and at most {LONGEST:,} are read.")
     if re.match(r"_?\d", text):
         return _read_layout_text(text, options)
     if CALLABLE.fullmatch(text):
@@ -195,59 +202,6 @@ def _refuse(options: ReadOptions, what: str, *names: str) -> None:
     for name in names:
         if getattr(options, name):
             raise UsageError(f"--{name.replace('_', '-')} does not go with {what}: the object has its own.")
-
-
-def _read_json(path: Path) -> Any:
-    """A spec or explicit table from a file, or a dict or list of them; a pure swizzle is recognised and noted."""
-    try:
-        if path.stat().st_size > JSON_LIMIT:
-            raise TexgenError(f"{path} is larger than {JSON_LIMIT >> 20} MB.")
-        data = json.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise TexgenError(f"{path} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise TexgenError(f"{path} is no JSON: it is not UTF-8 text.") from None
-    except json.JSONDecodeError as error:
-        raise TexgenError(f"{path} is no JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
-    except (RecursionError, ValueError):
-        raise TexgenError(
-            f"{path} is no spec: it is nested too deeply or holds a number with too many digits."
-        ) from None
-    return _from_json(data, str(path), depth=0)
-
-
-def _from_json(data: Any, where: str, depth: int) -> Any:
-    several_of = isinstance(data, dict) and data and not {"kind", "tv", "offsets", "coords", "schema"} & set(data)
-    if depth < 8 and several_of and all(isinstance(v, dict | list) for v in data.values()):
-        return {k: _from_json(v, f"{where}, {k}", depth + 1) for k, v in data.items()}
-    if depth < 8 and isinstance(data, list) and data and all(isinstance(v, dict | list) for v in data):
-        return [_from_json(v, f"{where}, entry {i}", depth + 1) for i, v in enumerate(data)]
-    return noted(from_dict(data, where))
-
-
-def noted(spec: Spec) -> Spec:
-    """The spec of an explicit table, with a note where it is nothing but a swizzle of 0, 1, 2, …"""
-    if spec.notes or not isinstance(spec, LayoutSpec | TVSpec):
-        return spec
-    from texgen.sources.smem import recognise_swizzle
-
-    if isinstance(spec, TVSpec):
-        if spec.map.layout:
-            return spec
-        by_value = f"thread + {spec.map.threads} value"
-        for index, table in ((by_value, spec.map.tv.T), (f"value + {spec.map.values} thread", spec.map.tv)):
-            if (swizzle := recognise_swizzle(table.reshape(-1))) is not None:
-                return replace(spec, notes=(f"This table is {swizzle} of {index}, 0 to {table.size - 1}.",))
-        return spec
-    if spec.layout or len(spec.coords) not in (0, 2):
-        return spec
-    what, places = "offsets", spec.offsets
-    if spec.coords:
-        what, places = "coordinates, row by row,", spec.coords[0] * spec.offsets.shape[1] + spec.coords[1]
-    swizzle = recognise_swizzle(places.reshape(-1))
-    if swizzle is None:
-        return spec
-    return replace(spec, notes=(f"These {what} are {swizzle} of the row-major index 0 to {spec.offsets.size - 1}.",))
 
 
 def _read_layout(layout: AnyLayout, options: ReadOptions, bits: int = 0) -> Spec:
