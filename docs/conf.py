@@ -18,7 +18,7 @@ language = "en"
 copyright = "the texgen authors, Apache-2.0"
 
 extensions = [
-    "myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "texgen.sphinxext", "catalogue", "reference", "original",
+    "myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "texgen.sphinxext", "catalogue", "reference", "original", "gallery",
 ]  # fmt: skip
 root_doc = "index"
 exclude_patterns = ["_ext", "**/.*", "programs"]

@@ -191,7 +191,7 @@ ABOUT_TEMPLATES = {
     "sphinx_picture.html.j2": "A picture in a page.", "sphinx_picture.tex.j2": "A picture in LaTeX.",
     "sphinx_preamble.tex.j2": "What LaTeX needs before the first picture.", "sphinx_style.css.j2": "The style sheet of figures.",
     "sphinx_chart.html.j2": "A chart of results in a page.", "sphinx_chart.tex.j2": "The same with pgfplots, in LaTeX.",
-    "macros.tikz.j2": "Sizes, fonts and colours of TikZ.",
+    "macros.tikz.j2": "Sizes, fonts and colours of TikZ.", "texgen.sty.j2": "The LaTeX package with keys and presets.",
 }  # fmt: skip
 EXAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
     "mma": ("SM61_DP4A", {}), "copy": ("UniversalCopy<uint64_t>", {}),
