@@ -298,6 +298,22 @@ def figure(target: Any, *, templates: Sequence[str | Path] = (), **options: Any)
     return drawings(read(target, **options), FigureOptions.of(**look), templates)
 
 
+def chain(*targets: Any, smem: Any = None, operand: str = "", at: Any = None, templates: Sequence[str | Path] = (), **options: Any) -> Drawing:
+    """A ``Drawing`` of a copy beside the MMA that it feeds: ``chain(copy, mma)``, or ``chain(fill, copy, mma)``.
+
+    Each target is all that ``texgen.read`` takes. ``smem``: the layout of the operand's tile in shared memory; ``operand``:
+    A or B; ``at``: where the tile begins there, ``(row, k)``. Options of reading (``atom_layout`` and ``tile`` go to the
+    MMA) and of the figure go together. Raises TexgenError where the copy cannot feed the MMA at all.
+    """
+    from texgen.chains.build import read_chain
+    from texgen.sources import ReadOptions
+
+    if unknown := sorted(set(options) - set(ReadOptions.__dataclass_fields__) - set(_FIGURE_OPTIONS)):
+        raise UsageError(f"There is no option {unknown[0]!r} of a chain: there are smem, operand, at and those of texgen.figure.")
+    look = {k: options.pop(k) for k in list(options) if k in _FIGURE_OPTIONS}
+    return Drawing(read_chain(targets, smem=smem, operand=operand, at=at, **options), FigureOptions.of(**look), templates)
+
+
 def unique(names: Sequence[str]) -> list[str]:
     """The names, numbered from the second on where they are the same (without regard to case, as some file systems).
 

@@ -15,6 +15,7 @@ import click
 
 from texgen.batch.command import BATCH_OPTIONS, check_alone, overrides, run_batch
 from texgen.batch.command import NAMES as BATCH_NAMES
+from texgen.chains.command import CHAIN_OPTIONS, take_chain
 from texgen.errors import TexgenError, UsageError
 from texgen.measure.bench_command import bench
 from texgen.measure.command import verify
@@ -128,6 +129,7 @@ def app() -> None:
 )
 @with_options(FIGURE_OPTIONS)
 @with_options(READ_OPTIONS)
+@with_options(CHAIN_OPTIONS)
 @click.option(
     "--scale",
     type=click.FloatRange(0.05, 20),
@@ -146,6 +148,7 @@ def render(
     templates: tuple[Path, ...], **options: Any,
 ) -> None:  # fmt: skip
     """Draw a target and write it as TikZ, LaTeX, PDF, SVG, HTML that can be pointed at, PNG, text or JSON."""
+    chain = take_chain(options, target)
     batch = {name: options.pop(name) for name in BATCH_NAMES}
     if batch["batch"] is not None:
         if target is not None or output:
@@ -153,7 +156,7 @@ def render(
         given = overrides(context, (*options, "engine", "scale"))
         raise click.exceptions.Exit(run_batch(batch, given, templates))
     check_alone(context)
-    if target is None:
+    if target is None and chain is None:
         raise click.UsageError("Missing argument 'TARGET'.", context)
     from texgen.api import SUFFIXES, drawings
     from texgen.figures import FigureOptions
@@ -164,7 +167,8 @@ def render(
                 f"texgen writes no {path.suffix or 'file without a suffix'} ({path}): end the name with one of {', '.join(SUFFIXES)}."
             )
     look = FigureOptions.of(**{k: options.pop(k) for k in FigureOptions.__dataclass_fields__ if k in options})
-    made = drawings(_read(target, **options), look, templates)
+    found = _read(target, **options) if chain is None else _read(chain.spec(look.operand, options))
+    made = drawings(found, look, templates)
     if not output:
         _show(made)
     for path in output:
@@ -250,7 +254,7 @@ app.add_command(bench)
 app.add_command(sty)
 
 
-def _read(target: str, **options: Any) -> Any:
+def _read(target: Any, **options: Any) -> Any:
     """Read, and say every warning once on stderr."""
     from texgen.sources import read
     from texgen.specs import flat

@@ -22,6 +22,8 @@ def draw(spec: Spec, options: FigureOptions | None = None) -> Figure:
 
 
 def _draw(spec: Spec, options: FigureOptions) -> Figure:
+    if options.color_by == "matrix" and spec.kind != "chain":
+        raise UsageError("--color-by matrix is of a copy beside its MMA (--chain): take thread, value, warp or quad.")
     if options.banks and not isinstance(spec, LayoutSpec):
         raise UsageError(
             "--banks is of a layout in shared memory: give its layout text with --bits, not threads and values."
@@ -42,4 +44,8 @@ def _draw(spec: Spec, options: FigureOptions) -> Figure:
         from texgen.figures.layout import draw_layout
 
         return draw_layout(spec, options)
+    if spec.kind == "chain":
+        from texgen.figures.chain import draw_chain
+
+        return draw_chain(spec, options)
     raise TypeError(f"no figure for {type(spec).__name__}")
