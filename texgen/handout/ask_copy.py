@@ -1,0 +1,94 @@
+"""Questions about a tiled copy: from the source's threads to the destination's."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from texgen.handout.ask_tv import element, once_each
+from texgen.handout.questions import Kind, Question, View
+from texgen.specs import CopySpec, TVMap, dtype_bits
+
+ROW_BITS = 128
+"""A row of an 8x8 matrix of ldmatrix or stmatrix."""
+
+
+def _sides(view: View) -> tuple[TVMap, TVMap] | None:
+    """Source and destination, where threads hold both and not the same way."""
+    assert isinstance(view.spec, CopySpec)
+    if not {"S", "D"} <= set(view.maps):
+        return None
+    source, destination = view.maps["S"], view.maps["D"]
+    same = source.tv.shape == destination.tv.shape and np.array_equal(source.tv, destination.tv)
+    return None if same else (source, destination)
+
+
+def move(view: View, key: str) -> Question | None:
+    """Who reads an element, and who gets it."""
+    if (sides := _sides(view)) is None:
+        return None
+    source, destination = sides
+    cells = [(r, c) for r, c in view.cells("S") if source.owner_counts[r, c] == 1 == destination.owner_counts[r, c]]
+    if not cells:
+        return None
+    row, column = view.dice.pick(cells)
+    reads, gets = source.owners(row, column)[0], destination.owners(row, column)[0]
+    steps = (
+        ("holds", {"thread": reads.thread, "value": reads.value, "element": element("S", row, column)}),
+        ("holds", {"thread": gets.thread, "value": gets.value, "element": element("D", row, column)}),
+    )
+    return Question(
+        "move", "medium", {"row": row, "column": column}, [reads.thread, gets.thread],
+        {"source": element("S", row, column), "destination": element("D", row, column), "reads": reads.thread, "gets": gets.thread},
+        steps, frozenset((x, row, column) for x in "SD" if view.shows(x, row, column)),
+    )  # fmt: skip
+
+
+def kept(view: View, key: str) -> Question | None:
+    """How many elements a thread gets that it read itself."""
+    if (sides := _sides(view)) is None or not all(once_each(x) for x in sides):
+        return None
+    source, destination = sides
+    thread = view.dice.below(min(source.threads, destination.threads))
+    both = sorted(set(source.tv[thread].tolist()) & set(destination.tv[thread].tolist()))
+    rows = source.tile[0]
+    names = [f"({i % rows},{i // rows})" for i in both[:8]] + (["…"] if len(both) > 8 else [])
+    step = ("kept", {"elements": names, "thread": thread}) if both else ("kept-none", {"thread": thread})
+    return Question("kept", "hard", {"thread": thread}, len(both), {"thread": thread, "n": len(both)}, (step,))
+
+
+def lane_bytes(view: View, key: str) -> Question | None:
+    """Bytes that a thread reads."""
+    source = view.maps.get("S")
+    bits = dtype_bits(source.dtype) if source is not None else 0
+    if source is None or not bits or source.values * bits % 8 or not once_each(source):
+        return None
+    total = source.values * bits // 8
+    return Question(
+        "lane-bytes", "easy", {}, total, {"bits": bits, "n": total},
+        (("product", {"terms": f"{source.values}·{bits}/8", "total": total}),), asks=frozenset({"bytes"}),
+    )  # fmt: skip
+
+
+def matrix(view: View, key: str) -> Question | None:
+    """The 8x8 matrix of ldmatrix or stmatrix that an element of shared memory lies in, and its row there."""
+    side = "S" if "LDSM" in view.spec.name else "D" if "STSM" in view.spec.name else ""
+    operand = view.maps.get(side)
+    if operand is None or operand.values * dtype_bits(operand.dtype) != ROW_BITS or operand.threads not in (16, 32):
+        return None
+    cells = [(r, c) for r, c in view.cells(side) if operand.owner_counts[r, c] == 1]
+    if not cells:
+        return None
+    row, column = view.dice.pick(cells)
+    thread = operand.owners(row, column)[0].thread
+    values = {"element": element(side, row, column), "last": operand.threads // 8 - 1, "matrix": thread // 8, "row": thread % 8,
+              "thread": thread}  # fmt: skip
+    return Question(
+        "matrix", "hard", {"operand": side, "row": row, "column": column}, [thread // 8, thread % 8], values, (("matrix", values),),
+        frozenset({(side, row, column)}),
+    )  # fmt: skip
+
+
+KINDS = (
+    Kind("lane-bytes", "easy", lane_bytes, once=True), Kind("move", "medium", move), Kind("kept", "hard", kept),
+    Kind("matrix", "hard", matrix),
+)  # fmt: skip

@@ -1,0 +1,358 @@
+"""Questions about one operand: which thread holds what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from texgen.figures.caption import AXES
+from texgen.handout.catalogue import Key
+from texgen.handout.questions import Kind, Question, Step, View
+from texgen.layouts import IntArray, Layout, flat, text, tv_table
+from texgen.specs import TVMap, dtype_bits
+
+LISTED = 8
+"""The most threads or elements that an answer lists."""
+WARP = 32
+TRIES = 12
+
+
+def element(key: str, row: int, column: int) -> str:
+    """``C(3,5)``; an operand without a letter is just ``(3,5)``."""
+    return f"{'' if key == 'TV' else key}({row},{column})"
+
+
+def name(key: str) -> str | Key:
+    """What a question calls an operand."""
+    return Key("operand.TV") if key == "TV" else key
+
+
+def index_formula(key: str, operand: TVMap) -> str:
+    """``m + 16·n``."""
+    down, across = AXES[key]
+    return f"{down} + {operand.tile[0]}·{across}"
+
+
+def layout_of(operand: TVMap) -> Layout | None:
+    """The layout that the operand's text says, where it gives this very table."""
+    from texgen.sources.text import plain_layout
+
+    layout = plain_layout(operand.layout) if operand.layout else None
+    if layout is None or layout.rank != 2 or layout.is_coordinate:
+        return None
+    return layout if np.array_equal(tv_table(layout), operand.tv) else None
+
+
+def once_each(operand: TVMap) -> bool:
+    """Whether no thread holds an element twice."""
+    return bool((np.diff(np.sort(operand.tv, axis=1), axis=1) > 0).all())
+
+
+def place(key: str, operand: TVMap, thread: int, value: int) -> tuple[int, int]:
+    index = int(operand.tv[thread, value])
+    return index % operand.tile[0], index // operand.tile[0]
+
+
+def held(key: str, operand: TVMap, thread: int) -> list[str]:
+    """The elements of a thread by value: ``V0 → C(1,2)``."""
+    shown = [f"V{v} → {element(key, *place(key, operand, thread, v))}" for v in range(min(operand.values, LISTED))]
+    return [*shown, "…"] if operand.values > LISTED else shown
+
+
+def where_steps(key: str, operand: TVMap, thread: int, value: int) -> tuple[Step, ...]:
+    """How (thread, value) comes to its element: by the closed form, or where there is none by the table's row."""
+    from texgen.words import terms_of
+
+    row, column = place(key, operand, thread, value)
+    found = terms_of(operand)
+    if found is None:
+        return (("row", {"thread": thread, "elements": held(key, operand, thread)}),)
+    down, across = AXES[key]
+    rules = [" + ".join(map(str, terms)) or "0" for terms in found]
+    return (
+        ("rule", {"down": down, "across": across, "row_rule": rules[0], "column_rule": rules[1]}),
+        ("put", {"thread": thread, "value": value, "element": element(key, row, column)}),
+    )
+
+
+def _cell(view: View, key: str, low: int, high: int) -> tuple[int, int] | None:
+    """A shown cell with ``low`` to ``high`` owners."""
+    operand = view.maps[key]
+    good = [(r, c) for r, c in view.cells(key) if low <= operand.owner_counts[r, c] <= high]
+    return view.dice.pick(good) if good and operand.threads > 1 else None
+
+
+def _about(key: str, row: int, column: int, **more: Any) -> dict[str, Any]:
+    return {"operand": key, "row": row, "column": column, **more}
+
+
+def owner(view: View, key: str) -> Question | None:
+    """Which thread holds an element that one alone holds."""
+    if (cell := _cell(view, key, 1, 1)) is None:
+        return None
+    own = view.maps[key].owners(*cell)[0]
+    return Question(
+        "owner", "easy", _about(key, *cell), own.thread, {"element": element(key, *cell), "thread": own.thread, "value": own.value},
+        where_steps(key, view.maps[key], own.thread, own.value), frozenset({(key, *cell)}),
+    )  # fmt: skip
+
+
+def warp(view: View, key: str) -> Question | None:
+    operand = view.maps[key]
+    if operand.threads <= WARP or (cell := _cell(view, key, 1, 1)) is None:
+        return None
+    own = operand.owners(*cell)[0]
+    steps = (*where_steps(key, operand, own.thread, own.value), ("warp", {"thread": own.thread, "warp": own.thread // WARP}))
+    return Question(
+        "warp", "medium", _about(key, *cell), own.thread // WARP, {"element": element(key, *cell), "warp": own.thread // WARP},
+        steps, frozenset({(key, *cell)}),
+    )  # fmt: skip
+
+
+def owners(view: View, key: str) -> Question | None:
+    """All threads of an element that several hold."""
+    if (cell := _cell(view, key, 2, LISTED)) is None:
+        return None
+    operand = view.maps[key]
+    found = operand.owners(*cell)
+    threads = sorted({o.thread for o in found})
+    if len(threads) < 2:
+        return None
+    steps = tuple(("holds", {"thread": o.thread, "value": o.value, "element": element(key, *cell)}) for o in found)
+    return Question(
+        "owners", "medium", _about(key, *cell), threads,
+        {"element": element(key, *cell), "threads": [f"T{t}" for t in threads], "n": len(threads)}, steps, frozenset({(key, *cell)}),
+    )  # fmt: skip
+
+
+def value(view: View, key: str) -> Question | None:
+    """The value index of an element in a thread that is named."""
+    operand = view.maps[key]
+    if operand.values < 2 or (cell := _cell(view, key, 1, LISTED)) is None:
+        return None
+    own = view.dice.pick(operand.owners(*cell))
+    if sum(o.thread == own.thread for o in operand.owners(*cell)) != 1:
+        return None
+    return Question(
+        "value", "medium", _about(key, *cell, thread=own.thread), own.value,
+        {"element": element(key, *cell), "thread": own.thread, "value": own.value},
+        where_steps(key, operand, own.thread, own.value), frozenset({(key, *cell)}),
+    )  # fmt: skip
+
+
+def elements(view: View, key: str) -> Question | None:
+    """Everything that a thread holds, by value."""
+    operand = view.maps[key]
+    if not 2 <= operand.values <= LISTED:
+        return None
+    for _ in range(TRIES):
+        thread = view.dice.below(operand.threads)
+        places = [place(key, operand, thread, v) for v in range(operand.values)]
+        if all(view.shows(key, *p) for p in places):
+            names = [element(key, *p) for p in places]
+            rule = where_steps(key, operand, thread, 0)
+            steps = (*rule[:1], *(("put", {"thread": thread, "value": v, "element": e}) for v, e in enumerate(names)))
+            return Question(
+                "elements", "medium", {"operand": key, "thread": thread}, [list(p) for p in places],
+                {"operand": name(key), "thread": thread, "elements": names}, steps if len(rule) > 1 else rule,
+                frozenset((key, *p) for p in places), found=True,
+            )  # fmt: skip
+    return None
+
+
+def _pair(view: View, key: str) -> tuple[int, int, int, int] | None:
+    """(thread, value, row, column) of a shown element."""
+    operand = view.maps[key]
+    if operand.threads < 2 or not (cells := view.cells(key)):
+        return None
+    row, column = view.dice.pick(cells)
+    found = operand.owners(row, column)
+    if not found:
+        return None
+    own = view.dice.pick(found)
+    return own.thread, own.value, row, column
+
+
+def one_element(view: View, key: str) -> Question | None:
+    """The element of a (thread, value)."""
+    if (found := _pair(view, key)) is None:
+        return None
+    thread, val, row, column = found
+    return Question(
+        "element", "easy", {"operand": key, "thread": thread, "value": val}, [row, column],
+        {"operand": name(key), "thread": thread, "value": val, "element": element(key, row, column)},
+        where_steps(key, view.maps[key], thread, val), frozenset({(key, row, column)}), found=True,
+    )  # fmt: skip
+
+
+def compute(view: View, key: str) -> Question | None:
+    """The element of a (thread, value) by the layout's own arithmetic."""
+    operand = view.maps[key]
+    layout = layout_of(operand)
+    if layout is None or (found := _pair(view, key)) is None:
+        return None
+    thread, val, row, column = found
+    index = row + operand.tile[0] * column
+    t, v = (digits(layout.mode(i), x) for i, x in ((0, thread), (1, val)))
+    down, across = AXES[key]
+    steps: tuple[Step, ...] = (
+        ("digits", {"what": f"T = {thread}", **t}),
+        ("digits", {"what": f"V = {val}", **v}),
+        ("index", {"terms": f"{t['sum']} + {v['sum']}", "index": index}),
+        ("split", {"index": index, "rows": operand.tile[0], "down": down, "across": across, "row": row, "column": column}),
+    )
+    return Question(
+        "compute", "hard", {"operand": key, "thread": thread, "value": val}, [row, column],
+        {"operand": name(key), "layout": str(layout), "thread": thread, "value": val, "element": element(key, row, column),
+         "formula": index_formula(key, operand)},
+        steps, frozenset({(key, row, column)}), found=True,
+        tells=frozenset(f"{fact}:{key}" for fact in ("layout", "values", "stride", "copies")),
+    )  # fmt: skip
+
+
+def digits(layout: Layout, index: int) -> Mapping[str, Any]:
+    """An index in a mode's mixed radix, and the offset that its strides make of it: placeholders of ``work.digits``."""
+    parts, total, terms = [], 0, []
+    modes = list(flat(layout.shape, layout.stride))
+    for n, d in modes:
+        digit, index = index % n, index // n
+        parts.append(str(digit))
+        terms.append(f"{digit}·{d}")
+        total += digit * int(d)  # type: ignore[arg-type]
+    return {"digits": f"({','.join(parts)})", "shape": text(layout.shape), "stride": text(layout.stride),
+            "terms": " + ".join(terms), "sum": total}  # fmt: skip
+
+
+def values(view: View, key: str) -> Question | None:
+    """How many values a thread holds."""
+    operand = view.maps[key]
+    counts = operand.owner_counts
+    if not once_each(operand) or int(counts.min()) != int(counts.max()):
+        return None
+    step = {"cells": operand.cells, "copies": int(counts.max()), "threads": operand.threads, "values": operand.values,
+            "n": operand.threads}  # fmt: skip
+    return Question(
+        "values", "easy", {"operand": key}, operand.values, {"operand": name(key), "n": operand.values}, (("values", step),),
+        asks=frozenset({f"values:{key}"}),
+    )  # fmt: skip
+
+
+def copies(view: View, key: str) -> Question | None:
+    """How many threads hold each element, of an operand whose labels the sheet does not show."""
+    operand = view.maps[key]
+    counts = operand.owner_counts
+    most = int(counts.max())
+    if key in view.panels or not once_each(operand) or int(counts.min()) != most or most < 2:
+        return None
+    step = {"threads": operand.threads, "values": operand.values, "cells": operand.cells, "copies": most, "n": operand.threads,
+            "operand": name(key)}  # fmt: skip
+    return Question(
+        "copies", "hard", {"operand": key}, most,
+        {"operand": name(key), "n": most, "rows": operand.tile[0], "columns": operand.tile[1]},
+        (("copies", step),), asks=frozenset({f"copies:{key}"}), tells=frozenset(),
+    )  # fmt: skip
+
+
+def _stride(view: View, key: str, axis: int) -> Question | None:
+    """How far the index goes from V0 to V1 of every thread (axis 1), or from T0 to T1 of every value (axis 0)."""
+    operand = view.maps[key]
+    if key not in view.panels or operand.tv.shape[axis] < 2:
+        return None
+    first, second = (operand.tv.take(i, axis=axis) for i in (0, 1))
+    steps = np.unique(second - first)
+    if len(steps) != 1 or not steps[0] > 0:
+        return None
+    stride = int(steps[0])
+    a, b = (int(operand.tv[i, 0] if axis == 0 else operand.tv[0, i]) for i in (0, 1))
+    rows = operand.tile[0]
+    names = ("T0 V0", "T0 V1") if axis else ("T0 V0", "T1 V0")
+    work: dict[str, Any] = {"first": names[0], "second": names[1], "a": a, "b": b, "stride": stride,
+                            "first_element": element(key, a % rows, a // rows), "second_element": element(key, b % rows, b // rows)}  # fmt: skip
+    return Question(
+        "value-stride" if axis else "thread-stride", "hard", {"operand": key}, stride,
+        {"operand": name(key), "formula": index_formula(key, operand), "stride": stride}, (("stride", work),),
+        asks=frozenset({f"stride:{key}"}),
+    )  # fmt: skip
+
+
+def value_stride(view: View, key: str) -> Question | None:
+    return _stride(view, key, 1)
+
+
+def thread_stride(view: View, key: str) -> Question | None:
+    return _stride(view, key, 0)
+
+
+def _line(view: View, key: str, axis: int) -> tuple[int, IntArray] | None:
+    """(row or column, its cells' counts) of one that is shown whole."""
+    operand = view.maps[key]
+    along, across = operand.tile[1 - axis], operand.tile[axis]
+    whole = [i for i in range(across) if all(view.shows(key, *((i, j) if axis == 0 else (j, i))) for j in (0, along - 1))]
+    cells = len(view.cells(key))
+    if not whole or along < 2 or across < 2 or cells % along:
+        return None
+    i = view.dice.pick(whole)
+    return i, operand.owner_counts.take(i, axis=axis)
+
+
+def line_threads(view: View, key: str) -> Question | None:
+    """How many threads share a row or a column."""
+    operand = view.maps[key]
+    axis = view.dice.below(2)
+    if operand.threads < 2 or (found := _line(view, key, axis)) is None:
+        return None
+    i, _ = found
+    along = operand.tile[1 - axis]
+    cells = [(i, j) if axis == 0 else (j, i) for j in range(along)]
+    threads = sorted({o.thread for c in cells for o in operand.owners(*c)})
+    axis_name = AXES[key][axis]
+    listed = [f"T{t}" for t in threads[:32]] + (["…"] if len(threads) > 32 else [])
+    return Question(
+        "line-threads", "medium", {"operand": key, "axis": axis, "index": i}, len(threads),
+        {"operand": name(key), "axis": axis_name, "index": i, "n": len(threads)}, (("line", {"threads": listed}),),
+    )  # fmt: skip
+
+
+def span(view: View, key: str) -> Question | None:
+    """How far apart a thread's outermost elements lie."""
+    operand = view.maps[key]
+    if not 2 <= operand.values <= 2 * LISTED or operand.threads < 2:
+        return None
+    axis = view.dice.below(2)
+    for _ in range(TRIES):
+        thread = view.dice.below(operand.threads)
+        places = [place(key, operand, thread, v) for v in range(operand.values)]
+        along = [p[axis] for p in places]
+        if max(along) > min(along) and all(view.shows(key, *p) for p in places):
+            return Question(
+                "span", "medium", {"operand": key, "thread": thread, "axis": axis}, max(along) - min(along),
+                {"operand": name(key), "thread": thread, "axis": AXES[key][axis], "distance": max(along) - min(along)},
+                (("row", {"thread": thread, "elements": held(key, operand, thread)}),
+                 ("span", {"axis": AXES[key][axis], "low": min(along), "high": max(along), "distance": max(along) - min(along)})),
+            )  # fmt: skip
+    return None
+
+
+def registers(view: View, key: str) -> Question | None:
+    """Registers of 32 bits for a thread's part of an operand."""
+    operand = view.maps[key]
+    bits = dtype_bits(operand.dtype)
+    if not bits or operand.memory != "rmem" or key in "SD" or not once_each(operand) or operand.values * bits % 32:
+        return None
+    count = operand.values * bits // 32
+    return Question(
+        "registers", "medium", {"operand": key}, count, {"operand": name(key), "bits": bits, "n": count},
+        (("registers", {"values": operand.values, "bits": bits, "total": operand.values * bits, "registers": count, "n": count}),),
+    )  # fmt: skip
+
+
+KINDS = (
+    Kind("owner", "easy", owner), Kind("element", "easy", one_element), Kind("values", "easy", values, once=True),
+    Kind("warp", "medium", warp), Kind("owners", "medium", owners), Kind("value", "medium", value),
+    Kind("elements", "medium", elements), Kind("line-threads", "medium", line_threads), Kind("span", "medium", span),
+    Kind("registers", "medium", registers, once=True), Kind("compute", "hard", compute),
+    Kind("copies", "hard", copies, once=True), Kind("value-stride", "hard", value_stride, once=True),
+    Kind("thread-stride", "hard", thread_stride, once=True),
+)  # fmt: skip
