@@ -11,7 +11,8 @@ from texgen.figures.options import FigureOptions, crop
 from texgen.figures.palette import palette
 from texgen.figures.panels import FULL_LIMIT, check_size
 from texgen.figures.place import assemble
-from texgen.layouts import IntArray, Swizzle
+from texgen.layouts import IntArray
+from texgen.sources.smem import element_swizzle
 from texgen.specs import LayoutSpec
 
 
@@ -91,14 +92,6 @@ def _panel(key: str, title: str, offsets: IntArray, spec: LayoutSpec, options: F
         else:
             lines = ([[str(x) for x in row] for row in shown.tolist()],)
     return Panel(key, title, rows, columns, "i", "j", fill, lines)
-
-
-def element_swizzle(spec: LayoutSpec) -> Swizzle | None:
-    """The swizzle of element indices, None where there is none."""
-    if spec.swizzle is None:
-        return None
-    swizzle = Swizzle(*spec.swizzle)
-    return swizzle.recast(8, spec.bits) if spec.unit == "bytes" else swizzle
 
 
 def chunk(spec: LayoutSpec) -> int:

@@ -114,6 +114,14 @@ def in_elements(swizzle: Swizzle, bits: int, unit: str) -> tuple[Swizzle, tuple[
     )  # fmt: skip
 
 
+def element_swizzle(spec: LayoutSpec) -> Swizzle | None:
+    """The swizzle of element indices, None where there is none."""
+    if spec.swizzle is None:
+        return None
+    swizzle = Swizzle(*spec.swizzle)
+    return swizzle.recast(8, spec.bits) if spec.unit == "bytes" else swizzle
+
+
 def coordinates(layout: Layout) -> tuple[IntArray, ...]:
     """One table for each coordinate of a coordinate-valued layout such as ``(4,8):(1@1,1@0)``, by its mode."""
     paths = sorted({d.modes for _, d in flat(layout.shape, layout.stride) if isinstance(d, Basis)})
@@ -158,4 +166,4 @@ def reach(layout: Layout) -> int:
     return last + 1
 
 
-__all__ = ["coordinates", "default_unit", "in_elements", "layout_spec", "reach", "recognise_swizzle"]
+__all__ = ["coordinates", "default_unit", "element_swizzle", "in_elements", "layout_spec", "reach", "recognise_swizzle"]
