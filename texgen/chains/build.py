@@ -16,6 +16,7 @@ from texgen.chains.retile import tiled_copy
 from texgen.chains.shared import covering, default_smem, read_smem
 from texgen.chains.spec import ChainSpec
 from texgen.errors import TexgenError, UsageError
+from texgen.measure.stamp import instruction_name
 from texgen.specs import MEMORIES, CopySpec, LayoutSpec, MmaSpec, TVMap, dtype_bits, flat
 
 ACCESS_BITS = 128
@@ -31,7 +32,7 @@ def read_chain(targets: Sequence[Any], *, smem: Any = None, operand: str = "", a
 
     Each target is all that ``texgen.read`` takes; one may return several of the objects (a dict or list), also the
     layout of shared memory. ``smem``: that layout, of the operand's tile or more (default: the tile as the copy must
-    have it, without swizzle). ``operand``: A or B (default: the first that fits). ``at``: where the MMA's tile begins in
+    have it, without swizzle). ``operand``: A or B (default: A, or B where that alone fits). ``at``: where the MMA's tile begins in
     shared memory, ``(row, k)``. ``options`` are those of reading; ``atom_layout``, ``tile`` and ``val_layout`` go to the
     MMA. Raises TexgenError where the copy cannot feed the MMA at all.
     """
@@ -51,15 +52,21 @@ def read_chain(targets: Sequence[Any], *, smem: Any = None, operand: str = "", a
     letters = [c for c in operand.upper() if c not in ", "]
     if letters not in ([], ["A"], ["B"]):
         raise UsageError(f"--operand {operand!r}: a chain feeds one operand, A or B.")
+    made: list[ChainSpec] = []
     failed: list[TexgenError] = []
     for letter in letters or "AB":
         try:
-            return _chain(write, copy, mmas[0], letter, given, _corner(at), options)
+            made.append(_chain(write, copy, mmas[0], letter, given, _corner(at), options))
         except UsageError:
             raise
         except TexgenError as error:
             failed.append(error)
-    raise failed[0]
+            continue
+        if not told.delivery(made[-1]).wrong.any():
+            return made[-1]
+    if not made:
+        raise failed[0]
+    return made[0]
 
 
 def _read_all(targets: Sequence[Any], options: Mapping[str, Any]) -> list[Any]:
@@ -74,7 +81,12 @@ def _read_all(targets: Sequence[Any], options: Mapping[str, Any]) -> list[Any]:
     other = {k: v for k, v in options.items() if k not in MMA_ONLY}
     if bits and not other.get("bits") and not other.get("dtype"):
         other["bits"] = bits
-    return [s for target in before for _, s in flat(read(target, **other))] + at_end
+    return [_by_instruction(s) for s in [s for target in before for _, s in flat(read(target, **other))] + at_end]
+
+
+def _by_instruction(spec: Any) -> Any:
+    """The spec under its instruction's name, where a dict gave it another."""
+    return replace(spec, name=instruction_name(spec)) if isinstance(spec, CopySpec | MmaSpec) else spec
 
 
 def _is_write(copy: CopySpec) -> bool:
@@ -123,7 +135,7 @@ def _chain(
     names = [s.name for s in (write, copy) if s is not None]
     spec = ChainSpec(
         f"{' → '.join(names)} → {what}", letter, mma, layout, copy, write, at,
-        vector=1 if copy is None else _vector(copy, layout, at), notes=tuple(notes),
+        vector=1 if copy is None else _vector(copy, layout, at), arch=mma.arch, source=mma.source, notes=tuple(notes),
     )  # fmt: skip
     return replace(spec, warnings=tuple(dict.fromkeys((*mma.warnings, *layout.warnings, *warnings_of(spec)))))
 
@@ -278,7 +290,7 @@ def _write_warnings(spec: ChainSpec, write: CopySpec) -> list[str]:
     written = np.zeros(spec.smem.offsets.size, dtype=bool)
     written[write.D.tv] = True
     out = []
-    used = told._smem_cells(spec)
+    used = told.tile_cells(spec)
     if not written[used].all():
         cell = int(used[~written[used]][0])
         out.append(f"{write.name} leaves {int((~written[used]).sum())} of the operand's {used.size} elements unwritten, {told.cell_name(spec, cell)} first.")

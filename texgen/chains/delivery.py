@@ -58,7 +58,7 @@ class Delivery:
 def delivery(spec: ChainSpec) -> Delivery:
     """The tables of a chain. Raises TexgenError where copy and operand have no common threads and values."""
     fragment = repeated(spec.mma.operands()[spec.operand], spec.tile)
-    at = _smem_cells(spec)
+    at = tile_cells(spec)
     if spec.copy is None:
         own = np.broadcast_to(np.arange(fragment.threads)[:, None], fragment.tv.shape)
         none = np.zeros((fragment.threads, 0), dtype=np.int64)
@@ -95,7 +95,7 @@ def delivery(spec: ChainSpec) -> Delivery:
 
 def is_matrix_copy(copy: CopySpec) -> bool:
     """True for ldmatrix: what one thread reads, other threads get."""
-    return bool(re.search(r"LDSM", " ".join((copy.name, *copy.notes)))) or not np.array_equal(copy.S.tv, copy.D.tv)
+    return "LDSM" in " ".join((copy.name, *copy.notes)) or not np.array_equal(copy.S.tv, copy.D.tv)
 
 
 def matrix_rows(copy: CopySpec) -> int:
@@ -103,7 +103,7 @@ def matrix_rows(copy: CopySpec) -> int:
     return 16 if re.search(r"SM100_(U8x|16x)", " ".join((copy.name, *copy.notes))) else 8
 
 
-def _smem_cells(spec: ChainSpec) -> IntArray:
+def tile_cells(spec: ChainSpec) -> IntArray:
     """The shared-memory cell of every cell of the tile, which begins at ``spec.at``."""
     (rows, columns), (r0, c0) = spec.tile, spec.at
     height, width = spec.smem.offsets.shape
@@ -111,8 +111,9 @@ def _smem_cells(spec: ChainSpec) -> IntArray:
         raise TexgenError(
             f"The tile of {rows}×{columns} from ({r0},{c0}) on leaves the shared-memory layout of {height}×{width}: give a larger --smem or another --at."
         )
-    cell = np.arange(rows * columns)
-    return r0 + cell % rows + height * (c0 + cell // rows)
+    cell: IntArray = np.arange(rows * columns, dtype=np.int64)
+    out: IntArray = r0 + cell % rows + height * (c0 + cell // rows)
+    return out
 
 
 def _sources(copy: CopySpec, vector: int) -> tuple[IntArray, IntArray, IntArray]:

@@ -28,18 +28,12 @@ class ChainSpec:
     write: CopySpec | None = None
     at: tuple[int, int] = (0, 0)
     vector: int = 1
+    arch: str = ""
+    source: str = ""
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
     kind = "chain"
-
-    @property
-    def arch(self) -> str:
-        return self.mma.arch
-
-    @property
-    def source(self) -> str:
-        return self.mma.source
 
     @property
     def threads(self) -> int:
@@ -66,8 +60,8 @@ class ChainSpec:
         """The JSON form; ``derived`` is what follows from the rest (``texgen.chains.delivery``) and is not read back."""
         from texgen.chains.delivery import derived
 
-        out: dict[str, Any] = {"schema": SCHEMA, "kind": self.kind, "name": self.name, "operand": self.operand}
-        out |= {"at": list(self.at), "vector": self.vector}
+        out: dict[str, Any] = {"schema": SCHEMA, "kind": self.kind, "name": self.name, "arch": self.arch, "source": self.source}
+        out |= {"operand": self.operand, "at": list(self.at), "vector": self.vector}
         out |= {k: list(v) for k in ("notes", "warnings") if (v := getattr(self, k))}
         out |= {"derived": derived(self), "smem": self.smem.to_dict()}
         out |= {k: v.to_dict() for k, v in (("write", self.write), ("copy", self.copy)) if v is not None}
@@ -88,6 +82,9 @@ def chain_from_dict(data: Mapping[str, Any], where: str, common: Mapping[str, An
             raise TexgenError(f"{where}: {key!r} must be of kind {kind.kind!r}, not {spec.kind!r}.")
         return spec
 
+    arch = data.get("arch", "")
+    if not isinstance(arch, str):
+        raise TexgenError(f"{where}: 'arch' must be a string.")
     operand, at, vector = data.get("operand"), data.get("at", [0, 0]), data.get("vector", 1)
     if operand not in ("A", "B"):
         raise TexgenError(f"{where}: 'operand' must be \"A\" or \"B\", the operand that the copy feeds.")
@@ -98,7 +95,7 @@ def chain_from_dict(data: Mapping[str, Any], where: str, common: Mapping[str, An
     smem = part("smem", LayoutSpec)
     spec = ChainSpec(
         name=common["name"], operand=operand, mma=part("mma", MmaSpec), smem=smem, copy=part("copy", CopySpec, False),
-        write=part("write", CopySpec, False), at=(at[0], at[1]), vector=vector,
+        write=part("write", CopySpec, False), at=(at[0], at[1]), vector=vector, arch=arch, source=common["source"],
         notes=common["notes"], warnings=common["warnings"],
     )  # fmt: skip
     from texgen.chains.build import check_parts

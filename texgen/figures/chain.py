@@ -30,8 +30,9 @@ def draw_chain(spec: ChainSpec, options: FigureOptions) -> Figure:
 
     Raises TexgenError for more than a million cells, UsageError for options that do not fit a chain.
     """
-    if options.overview:
-        raise UsageError("--overview is of one target: draw a part of a chain with --rows and --cols.")
+    for name in ("overview", "slides"):
+        if getattr(options, name, None):
+            raise UsageError(f"--{name} is of one target: draw a part of a chain with --rows and --cols, or follow a thread with --highlight T5.")
     if options.operand.upper().strip() not in ("", spec.operand):
         raise UsageError(f"--operand {options.operand!r}: this chain feeds {spec.operand}.")
     if not (options.rows or options.cols):

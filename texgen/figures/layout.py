@@ -12,7 +12,7 @@ from texgen.figures.palette import palette
 from texgen.figures.panels import FULL_LIMIT, check_size
 from texgen.figures.place import assemble
 from texgen.layouts import IntArray
-from texgen.sources.smem import element_swizzle
+from texgen.sources.smem import element_swizzle as element_swizzle
 from texgen.specs import LayoutSpec
 
 

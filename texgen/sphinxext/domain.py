@@ -14,6 +14,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import make_refnode
 
 from texgen.errors import TexgenError
+from texgen.sphinxext.chain import ChainDirective
 from texgen.sphinxext.directives import CopyDirective, LayoutDirective, MmaDirective
 from texgen.sphinxext.entries import Use
 from texgen.sphinxext.program import ProgramDirective
@@ -82,7 +83,7 @@ class TexgenDomain(Domain):
     label = "texgen"
     object_types: ClassVar[dict[str, ObjType]] = {"atom": ObjType("atom", "atom")}  # type: ignore[misc]
     directives: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
-        "mma": MmaDirective, "copy": CopyDirective, "layout": LayoutDirective, "atom": AtomDirective,
+        "mma": MmaDirective, "copy": CopyDirective, "layout": LayoutDirective, "chain": ChainDirective, "atom": AtomDirective,
         "program": ProgramDirective, "results": ResultsDirective,
     }  # fmt: skip
     roles: ClassVar[dict[str, Any]] = {"atom": AtomRole(warn_dangling=True), "result": ResultRole()}  # type: ignore[misc]
