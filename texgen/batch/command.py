@@ -41,7 +41,7 @@ def run_batch(given: dict[str, Any], overrides: dict[str, Any], templates: tuple
     ``given`` has the values of BATCH_OPTIONS, ``overrides`` the options of figures that stand on the command line.
     """
     from texgen.batch.listing import read_list, shard
-    from texgen.batch.pool import Dask, Local
+    from texgen.batch.pool import Dask, Local, Pool
     from texgen.batch.run import Summary, run
     from texgen.batch.stamps import Stamps
 
@@ -57,7 +57,7 @@ def run_batch(given: dict[str, Any], overrides: dict[str, Any], templates: tuple
     stamps = Stamps(given["out"].resolve() if given["out"] else base, base, folders)
     jobs = given["jobs"] or _cores()
     made = Summary(total=len(items))
-    pool = Dask(given["dask"]) if given["dask"] else Local(jobs)
+    pool: Pool = Dask(given["dask"]) if given["dask"] else Local(jobs)
     try:
         with _shown(made) as progress:
             run(
@@ -72,8 +72,7 @@ def run_batch(given: dict[str, Any], overrides: dict[str, Any], templates: tuple
         )  # fmt: skip
         return error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 130
     finally:
-        if isinstance(pool, Dask):
-            pool.close()
+        pool.close()
         if given["report"]:
             _report(made, given["report"])
     _say_end(made, f" (part {given['shard']} of {whole:,})" if given["shard"] else "")

@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import pickle
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from pathlib import Path
 from typing import Any, Protocol
 
+from texgen.batch.work import Job, Outcome, work
 from texgen.errors import TexgenError, UsageError
 
 GRACE = 3.0
@@ -23,6 +27,8 @@ class Pool(Protocol):
 
     generation: int
     """Jobs after which the workers are replaced; 0 for never."""
+    remote: bool
+    """True if workers may have another texgen than we."""
 
     def open(self, alone: bool) -> contextlib.AbstractContextManager[Executor]:
         """Workers; one of them if ``alone``."""
@@ -30,6 +36,14 @@ class Pool(Protocol):
 
     def window(self) -> int:
         """How many jobs are on their way at once."""
+        ...
+
+    def send(self, executor: Executor, job: Job) -> Future[Any]:
+        """Give a job to the workers."""
+        ...
+
+    def take(self, result: Any) -> list[Outcome]:
+        """The outcomes out of what the future of a job gives."""
         ...
 
     def kill(self) -> None:
@@ -40,19 +54,30 @@ class Pool(Protocol):
         """True for the exception of a job whose worker has died."""
         ...
 
+    def close(self) -> None:
+        """Leave nothing behind."""
+        ...
+
 
 class Local:
-    """Processes of this machine, started anew and not forked, replaced now and then so that memory stays flat."""
+    """Processes of this machine, started anew and not forked, replaced now and then so that memory stays flat.
+
+    What they give goes through files: a process that is killed while it sends a long answer through the executor's pipe
+    leaves half of it there, and the executor waits for the rest for ever.
+    """
+
+    remote = False
 
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
+        self._spool = tempfile.TemporaryDirectory(prefix="texgen-batch-")
         self.generation = 40 * jobs
         self._executor: ProcessPoolExecutor | None = None
 
     @contextlib.contextmanager
     def open(self, alone: bool) -> Iterator[Executor]:
         spawn = multiprocessing.get_context("spawn")
-        executor = _Executor(1 if alone else self.jobs, spawn, _begin, (os.getpid(),))
+        executor = ProcessPoolExecutor(1 if alone else self.jobs, spawn, _begin, (os.getpid(),))
         self._executor = executor
         try:
             yield executor
@@ -64,6 +89,16 @@ class Local:
 
     def window(self) -> int:
         return 2 * self.jobs
+
+    def send(self, executor: Executor, job: Job) -> Future[Any]:
+        with _no_interrupt():  # processes start with SIGINT blocked: Ctrl-C is ours to handle, from the first moment on
+            return executor.submit(_spooled, job, self._spool.name)
+
+    def take(self, result: Any) -> list[Outcome]:
+        path = Path(result)
+        outcomes: list[Outcome] = pickle.loads(path.read_bytes())
+        path.unlink()
+        return outcomes
 
     def kill(self) -> None:
         processes = list((getattr(self._executor, "_processes", None) or {}).values())
@@ -81,16 +116,16 @@ class Local:
 
         return isinstance(error, BrokenExecutor)
 
+    def close(self) -> None:
+        self._spool.cleanup()
 
-class _Executor(ProcessPoolExecutor):
-    """Processes that are started with SIGINT blocked: Ctrl-C is the parent's to handle, from the first moment on."""
 
-    def __init__(self, jobs: int, context: Any, begin: Any, arguments: tuple[Any, ...]) -> None:
-        super().__init__(jobs, context, begin, arguments)
-
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
-        with _no_interrupt():
-            return super().submit(fn, *args, **kwargs)
+def _spooled(job: Job, folder: str) -> str:
+    """Do a job in a worker; the name of the file that has its outcomes."""
+    handle, name = tempfile.mkstemp(dir=folder)
+    with os.fdopen(handle, "wb") as file:
+        pickle.dump(work(job), file)
+    return name
 
 
 @contextlib.contextmanager
@@ -129,6 +164,7 @@ class Dask:
     """The workers of a dask scheduler. They write nothing: no file system needs to be shared, unless targets name files."""
 
     generation = 0
+    remote = True
 
     def __init__(self, address: str, wait: float = 30.0) -> None:
         try:
@@ -153,6 +189,13 @@ class Dask:
         finally:
             executor.shutdown(wait=False)
 
+    def send(self, executor: Executor, job: Job) -> Future[Any]:
+        return executor.submit(work, job)
+
+    def take(self, result: Any) -> list[Outcome]:
+        made: list[Outcome] = result
+        return made
+
     def window(self) -> int:
         return max(8, 3 * int(sum(self._client.nthreads().values())))
 
@@ -165,6 +208,5 @@ class Dask:
         return isinstance(error, KilledWorker)
 
     def close(self) -> None:
-        """Leave the scheduler."""
         with contextlib.suppress(Exception):
             self._client.close(timeout=5)

@@ -13,7 +13,7 @@ from typing import Any
 from texgen.batch.listing import Item
 from texgen.batch.pool import Pool
 from texgen.batch.stamps import Stamps
-from texgen.batch.work import Job, Outcome, work
+from texgen.batch.work import Job, OtherVersion, Outcome
 from texgen.errors import TexgenError
 from texgen.keys import digest
 from texgen.render.files import write
@@ -62,7 +62,7 @@ def run(
             todo.append(item)
     progress(made)
     written: dict[str, Item] = {}
-    own = digest(())
+    own = digest(()) if pool.remote else ""
     jobs = [Job(part, str(stamps.base), templates, limit, share, own) for part in _chunks(todo, pool)]
     with closing(_outcomes(jobs, pool)) as outcomes:  # Ctrl-C ends the workers at once
         for outcome in outcomes:
@@ -120,12 +120,12 @@ def _drain(executor: Any, queue: deque[Job], pool: Pool, alone: bool) -> Iterato
 
     Only a window of jobs is on its way, so that neither the jobs nor their results fill the memory.
     """
-    pending: dict[Future[list[Outcome]], Job] = {}
+    pending: dict[Future[Any], Job] = {}
     sent, broken = 0, False
     while pending or (queue and not broken and not (pool.generation and sent >= pool.generation)):
         while queue and not broken and len(pending) < (1 if alone else pool.window()) and not (pool.generation and sent >= pool.generation):
             try:
-                pending[executor.submit(work, queue[0])] = queue[0]
+                pending[pool.send(executor, queue[0])] = queue[0]
             except BrokenExecutor:
                 broken = True
                 break
@@ -138,7 +138,9 @@ def _drain(executor: Any, queue: deque[Job], pool: Pool, alone: bool) -> Iterato
         for future in done:
             job = pending.pop(future)
             try:
-                yield job, future.result()
+                outcomes = pool.take(future.result())
+            except OtherVersion:
+                raise
             except CancelledError:
                 raise TexgenError("The workers are gone: what is drawn is whole, run the same command to go on.") from None
             except Exception as error:
@@ -146,3 +148,5 @@ def _drain(executor: Any, queue: deque[Job], pool: Pool, alone: bool) -> Iterato
                     raise TexgenError(f"A worker cannot do its work ({type(error).__name__}: {error}): is the same texgen installed there?") from error
                 broken = broken or isinstance(error, BrokenExecutor)
                 yield job, None
+            else:
+                yield job, outcomes

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Job:
     """Items that one worker does in one go. ``base``: the folder that targets' files are named from; ``limit``: seconds an
-    item; ``share``: whether small TeX figures are compiled together; ``digest``: of the texgen that sends it."""
+    item; ``share``: whether small TeX figures are compiled together; ``digest``: of the texgen that sends it, empty for
+    workers that run the same files."""
 
     items: tuple[Item, ...]
     base: str
@@ -47,6 +48,10 @@ class Outcome:
     """The TeX that an engine refused."""
 
 
+class OtherVersion(TexgenError):
+    """A worker has another texgen than the batch: nothing it draws can be trusted to be the same."""
+
+
 class _TooLong(BaseException):
     """An item's time is over; no TexgenError, which code on the way may handle."""
 
@@ -56,15 +61,13 @@ _one_at_a_time = threading.Lock()
 
 
 def work(job: Job) -> list[Outcome]:
-    """Do the items of a job. Never raises for a fault of an item: that is in its outcome."""
+    """Do the items of a job. Never raises for a fault of an item: that is in its outcome. Raises OtherVersion."""
     from texgen.keys import digest
 
     outcomes = [Outcome(item) for item in job.items]
     with _one_at_a_time, _in_folder(job.base):
-        if digest(()) != job.digest:
-            for outcome in outcomes:
-                outcome.error = "The worker has another version of texgen than the batch: install the same on both."
-            return outcomes
+        if job.digest and digest(()) != job.digest:
+            raise OtherVersion("A worker has another texgen than this one: install the same on both.")
         drawn = [_attempt(o, job.limit, lambda o=o: _drawings(o.item, job.templates)) or {} for o in outcomes]  # type: ignore[misc]
         if job.share:
             _share(outcomes, drawn)
