@@ -8,7 +8,6 @@ import random
 
 import pytest
 
-from texgen import TexgenError
 from texgen.pipeline.hazards import hazards
 from texgen.pipeline.program import FAULTS, events, kernel_program
 from texgen.pipeline.steps import steps

@@ -1,6 +1,6 @@
 """texgen: figures you can trust of the layouts of GPU kernels written in NVIDIA's CuTe DSL.
 
-The public names are ``read``, ``figure``, ``chain``, ``render_tikz`` and the two exceptions; they are imported when first used, so
+The public names are ``read``, ``figure``, ``chain``, ``timeline``, ``render_tikz`` and the two exceptions; they are imported when first used, so
 that ``import texgen`` costs next to nothing.
 """
 
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from texgen.errors import TexgenError, TexgenWarning
 
 if TYPE_CHECKING:
-    from texgen.api import chain, figure, render_tikz
+    from texgen.api import chain, figure, render_tikz, timeline
     from texgen.sources import read
     from texgen.sources.recorder import recording
 
 __version__ = "0.1.0"
-__all__ = ["TexgenError", "TexgenWarning", "__version__", "chain", "figure", "read", "recording", "render_tikz"]
+__all__ = ["TexgenError", "TexgenWarning", "__version__", "chain", "figure", "read", "recording", "render_tikz", "timeline"]
 
-_HOMES = {"read": "texgen.sources", "figure": "texgen.api", "chain": "texgen.api", "render_tikz": "texgen.api",
+_HOMES = {"read": "texgen.sources", "figure": "texgen.api", "chain": "texgen.api", "timeline": "texgen.api", "render_tikz": "texgen.api",
           "recording": "texgen.sources.recorder"}
 
 

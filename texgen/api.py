@@ -319,6 +319,24 @@ def unique(names: Sequence[str]) -> list[str]:
 
     >>> unique(["a_b", "c", "A_b"])
     ['a_b', 'c', 'A_b-2']
+def timeline(
+    stages: int | None = None, k_tiles: int | None = None, k_blocks: int | None = None, *, fault: str = "", protocol: Any = None,
+    measured: str | Path | None = None, name: str = "", templates: Sequence[str | Path] = (), **options: Any,
+) -> Drawing:  # fmt: skip
+    """A ``Drawing`` of a cp.async pipeline: 3 stages, 8 k tiles of 2 k blocks, unless said otherwise.
+
+    ``fault``: wait, barrier, advance or drain, planted in the kernels' protocol. ``protocol``: events of your own, a function
+    of (stages, k_tiles, k_blocks) that gives them, ``file.py:function``, or a ``.json`` file. ``measured``: a
+    ``timeline.json`` with clock stamps. ``options`` are those of the figure. ``drawing.spec.hazards`` has what is wrong.
+    Raises TexgenError.
+    """
+    from texgen.pipeline.build import timeline_spec
+
+    look = FigureOptions.of(**options)
+    spec = timeline_spec(stages, k_tiles, k_blocks, fault=fault, protocol=protocol, measured=measured, name=name)
+    return Drawing(spec, look, templates)
+
+
     """
     seen: set[str] = set()
     out = []

@@ -20,6 +20,7 @@ from texgen.errors import TexgenError, UsageError
 from texgen.measure.bench_command import bench
 from texgen.measure.command import verify
 from texgen.render.sty_command import sty
+from texgen.pipeline.command import timeline
 from texgen.several import plain_warnings
 from texgen.trace.command import trace
 
@@ -254,6 +255,7 @@ app.add_command(bench)
 app.add_command(sty)
 
 
+app.add_command(timeline)
 def _read(target: Any, **options: Any) -> Any:
     """Read, and say every warning once on stderr."""
     from texgen.sources import read

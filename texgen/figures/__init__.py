@@ -7,6 +7,7 @@ from dataclasses import replace
 from texgen.errors import UsageError
 from texgen.figures.model import Figure
 from texgen.figures.options import FigureOptions
+from texgen.pipeline.spec import TimelineSpec
 from texgen.specs import CopySpec, LayoutSpec, MmaSpec, Spec, TVSpec
 
 __all__ = ["Figure", "FigureOptions", "draw"]
@@ -44,6 +45,10 @@ def _draw(spec: Spec, options: FigureOptions) -> Figure:
         from texgen.figures.layout import draw_layout
 
         return draw_layout(spec, options)
+    if isinstance(spec, TimelineSpec):
+        from texgen.figures.timeline import draw_timeline
+
+        return draw_timeline(spec, options)
     if spec.kind == "chain":
         from texgen.figures.chain import draw_chain
 

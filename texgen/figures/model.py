@@ -33,6 +33,18 @@ class Block:
     strong: bool = False
 
 
+@dataclass(frozen=True)
+class Bar:
+    """A part of a row in colour, with a name at its middle where that fits; ``x`` and ``width`` in cells. ``detail``: in words."""
+
+    row: int
+    x: float
+    width: float
+    fill: int
+    name: str = ""
+    detail: str = ""
+
+
 @dataclass(frozen=True, eq=False)
 class Panel:
     """One grid of cells.
@@ -59,6 +71,11 @@ class Panel:
     """How much larger its cells are than those of the other panels."""
     lined: bool = True
     """Whether lines divide its cells; in a large panel of blocks they would be a grey mesh."""
+    row_names: tuple[str, ...] = ()
+    """Words in place of the rows' numbers, and in place of the columns' (empty: none there)."""
+    column_names: tuple[str, ...] = ()
+    bars: tuple[Bar, ...] = ()
+    """Bars over its rows, for what begins and ends between two columns."""
     x: float = 0.0
     y: float = 0.0
 

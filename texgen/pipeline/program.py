@@ -46,7 +46,7 @@ class Event:
 
     def to_list(self) -> list[Any]:
         """``["copy", 3, 0]``: the operation, its numbers, its stage."""
-        numbers = {
+        numbers: dict[str, list[Any]] = {
             "copy": [self.tile, self.stage], "wait": [self.n], "read": [self.tile, self.block, self.stage],
             "compute": [self.tile, self.block], "advance": [self.index],
         }  # fmt: skip
@@ -73,7 +73,7 @@ def events(items: Sequence[Any], stages: int, where: str = "the protocol") -> tu
 
 
 def _event(item: Any, stages: int, ring: dict[str, int], where: str) -> Event:
-    op, *rest = item if isinstance(item, list | tuple) and item else [item]
+    op, rest = (item[0], list(item[1:])) if isinstance(item, list | tuple) and item else (item, [])
     if not isinstance(op, str) or op not in OPS:
         raise TexgenError(f"{where} is {item!r}: an event is a list that begins with one of {', '.join(OPS)}.")
     if op == "advance":

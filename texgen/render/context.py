@@ -185,7 +185,7 @@ def _bars(panel: Panel, figure: Figure, size: float) -> list[dict[str, Any]]:
     for b in panel.bars:
         fit = min(0.6, 0.85 * b.width * figure.aspect / max(text_width(b.name), 0.5)) / size
         out.append({
-            "x": b.x, "y": b.row + BAR_AIR, "width": b.width, "height": 1 - 2 * BAR_AIR, "name": b.name,
+            "x": b.x, "y": b.row + BAR_AIR, "width": b.width, "height": 1 - 2 * BAR_AIR, "name": b.name, "detail": b.detail,
             "fill": fill_name(b.fill), "color": fill_color(b.fill, figure.palette),
             "middle": b.x + b.width / 2, "size": min(fit, 0.85) if b.name and fit >= SMALLEST_BAR_NAME else 0.0,
         })  # fmt: skip

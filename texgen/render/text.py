@@ -19,6 +19,11 @@ def text(figure: Figure, templates: tuple[str, ...] = ()) -> str:
 
 def cell_rows(panel: Panel) -> list[list[tuple[str, int | None]]]:
     """Rows of (text, fill or None), padded to columns; the first row and the first entry are the axes."""
+    heading = list(panel.row_names) or [str(r) for r in panel.rows.tolist()]
+    side = max(map(len, heading))
+    if panel.bars:
+        by_row = [[b.detail for b in panel.bars if b.row == r] for r in range(panel.height)]
+        return [[(f"{head.rjust(side)} {'; '.join(parts)}", None)] for head, parts in zip(heading, by_row, strict=True)]
     names = [["" for _ in panel.columns] for _ in panel.rows]
     if panel.lines:
         names = [
@@ -35,11 +40,10 @@ def cell_rows(panel: Panel) -> list[list[tuple[str, int | None]]]:
         return []
     heads = [str(c) for c in panel.columns.tolist()]
     width = max((len(s) for row in [*names, heads] for s in row), default=1)
-    side = max(len(str(r)) for r in panel.rows.tolist())
     rows: list[list[tuple[str, int | None]]] = [[(" " * side, None), *((" " + h.rjust(width), None) for h in heads)]]
-    for index, row, fills in zip(panel.rows.tolist(), names, panel.fill.tolist(), strict=True):
+    for head, row, fills in zip(heading, names, panel.fill.tolist(), strict=True):
         rows.append(
-            [(str(index).rjust(side), None), *((" " + s.rjust(width), f) for s, f in zip(row, fills, strict=True))]
+            [(head.rjust(side), None), *((" " + s.rjust(width), f) for s, f in zip(row, fills, strict=True))]
         )
     return rows
 

@@ -20,6 +20,7 @@ from texgen.sphinxext.entries import Use
 from texgen.sphinxext.program import ProgramDirective
 from texgen.sphinxext.results import ResultRole, ResultsDirective
 from texgen.sphinxext.studio import Studio
+from texgen.sphinxext.timeline import TimelineDirective
 
 if TYPE_CHECKING:
     from docutils.nodes import Element
@@ -84,7 +85,7 @@ class TexgenDomain(Domain):
     object_types: ClassVar[dict[str, ObjType]] = {"atom": ObjType("atom", "atom")}  # type: ignore[misc]
     directives: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
         "mma": MmaDirective, "copy": CopyDirective, "layout": LayoutDirective, "chain": ChainDirective, "atom": AtomDirective,
-        "program": ProgramDirective, "results": ResultsDirective,
+        "program": ProgramDirective, "results": ResultsDirective, "timeline": TimelineDirective,
     }  # fmt: skip
     roles: ClassVar[dict[str, Any]] = {"atom": AtomRole(warn_dangling=True), "result": ResultRole()}  # type: ignore[misc]
     initial_data: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
