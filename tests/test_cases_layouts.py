@@ -228,7 +228,12 @@ def test_2B14_the_transposing_form_moves_16_bit_units(trace):
     cute, warp, e4m3 = trace.cute, trace.warp, trace.cutlass.Float8E4M3FN
     if not hasattr(warp, "MmaFP8Op"):
         pytest.skip("this release of nvidia-cutlass-dsl has no 8-bit warp MMA")
-    op = warp.MmaFP8Op(e4m3, trace.cutlass.Float32, (16, 8, 32))
+    try:
+        op = warp.MmaFP8Op(e4m3, trace.cutlass.Float32, (16, 8, 32))
+    except Exception as refused:  # built with CUDA 12.9, as 4.5.3 is
+        if "CUDA Toolkit" not in str(refused):
+            raise
+        pytest.skip("this release of nvidia-cutlass-dsl has no 8-bit warp MMA")
     mma = cute.make_tiled_mma(op, cute.make_layout((4, 1, 1)), permutation_mnk=(64, 32, 32))
     drawing = texgen.figure(cute.make_tiled_copy_B(cute.make_copy_atom(warp.LdMatrix8x8x16bOp(True, 4), e4m3), mma))
     assert drawing.spec.S.layout == "((16,2,4),((2,8),2)):((64,8,0),((32,1),16))"
