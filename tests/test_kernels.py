@@ -151,7 +151,7 @@ def test_threads_are_counted_from_the_object():
 def test_how_operands_lie_decides_the_copy():
     import torch
 
-    from texgen.kernels import common, hgemm_sm80, sgemm
+    from texgen.kernels import common, halves, sgemm
 
     wide = torch.empty(8, 64)
     assert sgemm.way_of(wide) == "k1"
@@ -162,11 +162,11 @@ def test_how_operands_lie_decides_the_copy():
     assert sgemm.out_of(wide) == "n4"
     assert sgemm.out_of(wide[:, 1:]) == "n"
     half = torch.empty(16, 64, dtype=torch.float16)
-    assert hgemm_sm80.major_of("A", half, "M") == "k"
-    assert hgemm_sm80.major_of("A", half.T, "M") == "mn"
+    assert halves.major_of("A", half, "M") == "k"
+    assert halves.major_of("A", half.T, "M") == "mn"
     for bad in (half[:, 1:], half[:, :7], half[:, ::2]):
         with pytest.raises(TexgenError, match=r"multiples of 8.*pad with zeros"):
-            hgemm_sm80.major_of("A", bad, "M")
+            halves.major_of("A", bad, "M")
     assert common.overlaps(torch.empty(1, 4).expand(3, 4))
     assert common.overlaps(torch.empty(9).as_strided((3, 3), (2, 1)))
     assert not common.overlaps(wide.T)

@@ -29,7 +29,7 @@ class Kernel:
     @property
     def sources(self) -> tuple[str, ...]:
         """The modules that decide what this kernel does: what its ``source_hash`` is of."""
-        more = ("texgen.kernels.hgemm_sm80",) if self.name == "hgemm_sm90" else ()
+        more = ("texgen.kernels.halves",) if self.name.startswith("hgemm") else ()
         return (self.module, *more, "texgen.kernels.common")
 
 

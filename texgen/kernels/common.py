@@ -170,3 +170,17 @@ def raster(block: cutlass.Int32, tiles_m: cutlass.Int32, tiles_n: cutlass.Int32,
     height = cutlass.min(tiles_m - first, group)
     rest = block % band
     return first + rest % height, rest // height
+
+
+@cute.jit
+def inside(places: cute.Tensor, shape: cute.Tensor, limit: cutlass.Int32, limit_k: cutlass.Int32):
+    """For each access of a thread's copy: does it begin inside? ``places`` holds coordinates as the copy partitions them."""
+    flags = cute.make_rmem_tensor(
+        (shape.shape[0][1], cute.size(shape, mode=[1]), cute.size(shape, mode=[2])), cutlass.Boolean
+    )
+    for v in cutlass.range_constexpr(flags.shape[0]):
+        for m in cutlass.range_constexpr(flags.shape[1]):
+            for k in cutlass.range_constexpr(flags.shape[2]):
+                place = places[(0, v), m, k]
+                flags[v, m, k] = cute.elem_less(place[0], limit) and cute.elem_less(place[1], limit_k)
+    return flags

@@ -17,11 +17,11 @@ import cutlass
 import cutlass.cute as cute
 from cutlass.cute.nvgpu import cpasync, warp
 
-from texgen.errors import TexgenError
-from texgen.kernels import common
+from texgen.kernels import common, halves
 from texgen.kernels.common import f16, f32
+from texgen.kernels.halves import VECTOR, reference
 
-VECTOR = 8
+__all__ = ["Config", "compiled", "figures", "prepare", "reference", "run"]
 
 
 @dataclass(frozen=True)
@@ -154,20 +154,6 @@ def figures() -> dict[str, Any]:
 # The kernel --------------------------------------------------------------------------------------------------------------
 
 
-@cute.jit
-def inside(places: cute.Tensor, shape: cute.Tensor, limit: cutlass.Int32, limit_k: cutlass.Int32):
-    """For each 128-bit access of a thread's copy: does it begin inside? (Extents are multiples of its eight.)"""
-    flags = cute.make_rmem_tensor(
-        (shape.shape[0][1], cute.size(shape, mode=[1]), cute.size(shape, mode=[2])), cutlass.Boolean
-    )
-    for v in cutlass.range_constexpr(flags.shape[0]):
-        for m in cutlass.range_constexpr(flags.shape[1]):
-            for k in cutlass.range_constexpr(flags.shape[2]):
-                place = places[(0, v), m, k]
-                flags[v, m, k] = cute.elem_less(place[0], limit) and cute.elem_less(place[1], limit_k)
-    return flags
-
-
 @cute.kernel
 def kernel(
     a: cute.Tensor,
@@ -215,8 +201,8 @@ def kernel(
     )
 
     # where every tile of C is whole no access needs a predicate
-    rows_a = None if cutlass.const_expr(whole) else inside(tia[None, None, None, 0], tsa, m, k)
-    rows_b = None if cutlass.const_expr(whole) else inside(tib[None, None, None, 0], tsb, n, k)
+    rows_a = None if cutlass.const_expr(whole) else common.inside(tia[None, None, None, 0], tsa, m, k)
+    rows_b = None if cutlass.const_expr(whole) else common.inside(tib[None, None, None, 0], tsb, n, k)
     sums.fill(0.0)
     blocks = bk // 16
     whole_tiles = k // bk
@@ -260,8 +246,8 @@ def kernel(
         tsa[None, None, None, 0].fill(0.0)
         tsb[None, None, None, 0].fill(0.0)
         cute.arch.sync_threads()
-        both_a = inside(tia[None, None, None, whole_tiles], tsa, m, k)
-        both_b = inside(tib[None, None, None, whole_tiles], tsb, n, k)
+        both_a = common.inside(tia[None, None, None, whole_tiles], tsa, m, k)
+        both_b = common.inside(tib[None, None, None, whole_tiles], tsb, n, k)
         cute.copy(move_a, tga[None, None, None, whole_tiles], tsa[None, None, None, 0], pred=both_a)
         cute.copy(move_b, tgb[None, None, None, whole_tiles], tsb[None, None, None, 0], pred=both_b)
         cute.arch.cp_async_commit_group()
@@ -281,7 +267,7 @@ def kernel(
     tsc, tgc, tic = mine_c.partition_S(sc), mine_c.partition_D(gc), mine_c.partition_D(ic)
     out = cute.make_rmem_tensor_like(tsc)
     cute.autovec_copy(tsc, out)
-    cute.copy(move_c, out, tgc, pred=inside(tic, tsc, m, n))
+    cute.copy(move_c, out, tgc, pred=common.inside(tic, tsc, m, n))
 
 
 @cute.jit
@@ -307,48 +293,23 @@ def host(
 # Running -----------------------------------------------------------------------------------------------------------------
 
 
-def _unit(major: str) -> int:
-    return 1 if major == "k" else 0
-
-
 @cache
 def compiled(
     arch: str, majors: tuple[str, str] = ("k", "k"), whole: bool = False, cfg: Config = DEFAULT, options: str = ""
 ) -> Any:
     """The kernel compiled for ``arch``, for operands contiguous along K (``"k"``) or along M or N (``"mn"``); ``whole``
     where M and N are multiples of the tile's."""
-    a, b = (common.fake_matrix(f16, _unit(major), vector=VECTOR) for major in majors)
-    c = common.fake_matrix(f16, 1, vector=VECTOR)
-    return common.compile_for(arch, host, (a, b, c), (majors, whole, cfg), options)
-
-
-def major_of(name: str, tensor: Any, rows: str) -> str:
-    """``"k"`` or ``"mn"``: along which mode a (rows, K) torch tensor is contiguous in aligned runs of 8; else TexgenError."""
-    for major, unit in (("k", 1), ("mn", 0)):
-        if common.aligned(tensor, unit, VECTOR):
-            return major
-    shape, stride = tuple(tensor.shape), tensor.stride()
-    raise TexgenError(
-        f"{name} is {shape} with strides {stride}, {tensor.data_ptr() % 16} bytes past a multiple of 16; this kernel's 128-bit "
-        f"copies need one of its modes ({rows} or K) contiguous, that mode's extent and the other's stride multiples of 8, and an "
-        f"aligned start: pad with zeros (torch.nn.functional.pad) or pass {name}.contiguous()"
-    )
+    return common.compile_for(arch, host, halves.fakes(majors), (majors, whole, cfg), options)
 
 
 def prepare(a: Any, b: Any, out: Any = None, *, cfg: Config | None = None) -> tuple[Any, Any]:
     """(launch, c): a function of no arguments that runs the kernel on torch's current stream, and where C will be."""
     import torch
 
-    m, n, k = common.check_product(a, b, out, torch.float16)
-    majors = (major_of("A", a, "M"), major_of("B", b, "N"))
-    c = torch.empty((m, n), dtype=torch.float16, device=a.device) if out is None else out
+    majors, c = halves.operands(a, b, out, "this kernel's 128-bit stores")
+    (m, n), k = c.shape, a.shape[1]
     if m == 0 or n == 0:
         return (lambda: None), c
-    if not common.aligned(c, 1, VECTOR):
-        raise TexgenError(
-            f"C is {m}x{n} with strides {c.stride()}; this kernel's 128-bit stores need N a multiple of 8 and C contiguous along N: "
-            "pad B with zero rows (torch.nn.functional.pad)"
-        )
     if k == 0:
         return (lambda: c.zero_()), c
     if cfg is None:
@@ -356,8 +317,7 @@ def prepare(a: Any, b: Any, out: Any = None, *, cfg: Config | None = None) -> tu
         cfg = DEFAULT if tiles >= 0.75 * torch.cuda.get_device_properties(a.device).multi_processor_count else SMALL
     whole = m % cfg.bm == 0 and n % cfg.bn == 0
     run = compiled(common.device_arch(), majors, whole, cfg)
-    arguments = [common.as_argument(t, _unit(major), vector=VECTOR) for t, major in zip((a, b), majors, strict=True)]
-    arguments.append(common.as_argument(c, 1, vector=VECTOR))
+    arguments = halves.arguments(a, b, c, majors)
     return (lambda: run(*arguments, common.current_stream())), c
 
 
@@ -366,8 +326,3 @@ def run(a: Any, b: Any, out: Any = None) -> Any:
     launch, c = prepare(a, b, out)
     launch()
     return c
-
-
-def reference(a: Any, b: Any) -> Any:
-    """The same in float64 by torch."""
-    return a.double() @ b.double().T

@@ -19,9 +19,9 @@ import cutlass.cute as cute
 from cutlass.cute.nvgpu import cpasync, warp, warpgroup
 
 from texgen.errors import TexgenError
-from texgen.kernels import common
+from texgen.kernels import common, halves
 from texgen.kernels.common import f16, f32
-from texgen.kernels.hgemm_sm80 import VECTOR, major_of, reference
+from texgen.kernels.halves import reference
 
 __all__ = ["Config", "compiled", "figures", "prepare", "reference", "run"]
 
@@ -294,10 +294,6 @@ def host(
 # Running -----------------------------------------------------------------------------------------------------------------
 
 
-def _unit(major: str) -> int:
-    return 1 if major == "k" else 0
-
-
 @cache
 def compiled(
     arch: str = "sm_90a", majors: tuple[str, str] = ("k", "k"), cfg: Config = DEFAULT, options: str = ""
@@ -305,30 +301,20 @@ def compiled(
     """The kernel compiled (for Hopper alone), for operands contiguous along K (``"k"``) or along M or N (``"mn"``)."""
     if arch != "sm_90a":
         raise TexgenError(f"hgemm_sm90 is made of wgmma, which {arch} lacks (sm_90a alone has it): use hgemm_sm80")
-    a, b = (common.fake_matrix(f16, _unit(major), vector=VECTOR) for major in majors)
-    c = common.fake_matrix(f16, 1, vector=VECTOR)
-    return common.compile_for(arch, host, (a, b, c, cutlass.Int32(132)), (majors, cfg), options)
+    return common.compile_for(arch, host, (*halves.fakes(majors), cutlass.Int32(132)), (majors, cfg), options)
 
 
 def prepare(a: Any, b: Any, out: Any = None, *, cfg: Config = DEFAULT) -> tuple[Any, Any]:
     """(launch, c): a function of no arguments that runs the kernel on torch's current stream, and where C will be."""
     import torch
 
-    m, n, k = common.check_product(a, b, out, torch.float16)
-    majors = (major_of("A", a, "M"), major_of("B", b, "N"))
-    c = torch.empty((m, n), dtype=torch.float16, device=a.device) if out is None else out
-    if m == 0 or n == 0:
+    majors, c = halves.operands(a, b, out, "TMA stores")
+    if c.numel() == 0:
         return (lambda: None), c
-    if not common.aligned(c, 1, VECTOR):
-        raise TexgenError(
-            f"C is {m}x{n} with strides {c.stride()}; TMA stores need N a multiple of 8 and C contiguous along N: "
-            "pad B with zero rows (torch.nn.functional.pad)"
-        )
-    if k == 0:
+    if a.shape[1] == 0:
         return (lambda: c.zero_()), c
     run = compiled(common.device_arch(), majors, cfg)
-    arguments = [common.as_argument(t, _unit(major), vector=VECTOR) for t, major in zip((a, b), majors, strict=True)]
-    arguments.append(common.as_argument(c, 1, vector=VECTOR))
+    arguments = halves.arguments(a, b, c, majors)
     blocks = cutlass.Int32(torch.cuda.get_device_properties(a.device).multi_processor_count)
     return (lambda: run(*arguments, blocks, common.current_stream())), c
 

@@ -202,20 +202,6 @@ def inside_rows(places: cute.Tensor, shape: cute.Tensor, limit: cutlass.Int32):
 
 
 @cute.jit
-def inside_both(places: cute.Tensor, shape: cute.Tensor, limit: cutlass.Int32, limit_k: cutlass.Int32):
-    """The same where K ends inside the tile as well."""
-    inside = cute.make_rmem_tensor(
-        (shape.shape[0][1], cute.size(shape, mode=[1]), cute.size(shape, mode=[2])), cutlass.Boolean
-    )
-    for v in cutlass.range_constexpr(inside.shape[0]):
-        for m in cutlass.range_constexpr(inside.shape[1]):
-            for k in cutlass.range_constexpr(inside.shape[2]):
-                place = places[(0, v), m, k]
-                inside[v, m, k] = cute.elem_less(place[0], limit) and cute.elem_less(place[1], limit_k)
-    return inside
-
-
-@cute.jit
 def store(
     sums: cute.Tensor,
     tc: cute.Tensor,
@@ -284,8 +270,8 @@ def kernel_tiled(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, ways: cutlass.C
     for tile in range(cute.size(tga, mode=[3])):
         ra.fill(0.0)
         rb.fill(0.0)
-        cute.copy(move_a, tga[None, None, None, tile], ra, pred=inside_both(tia[None, None, None, tile], tsa, m, k))
-        cute.copy(move_b, tgb[None, None, None, tile], rb, pred=inside_both(tib[None, None, None, tile], tsb, n, k))
+        cute.copy(move_a, tga[None, None, None, tile], ra, pred=common.inside(tia[None, None, None, tile], tsa, m, k))
+        cute.copy(move_b, tgb[None, None, None, tile], rb, pred=common.inside(tib[None, None, None, tile], tsb, n, k))
         cute.copy(move_a, ra, tsa)
         cute.copy(move_b, rb, tsb)
         cute.arch.sync_threads()
@@ -404,8 +390,8 @@ def kernel_pipelined(
         tsa[None, None, None, 0].fill(0.0)
         tsb[None, None, None, 0].fill(0.0)
         cute.arch.sync_threads()
-        both_a = inside_both(tia[None, None, None, whole_tiles], tsa, m, k)
-        both_b = inside_both(tib[None, None, None, whole_tiles], tsb, n, k)
+        both_a = common.inside(tia[None, None, None, whole_tiles], tsa, m, k)
+        both_b = common.inside(tib[None, None, None, whole_tiles], tsb, n, k)
         cute.copy(move_a, tga[None, None, None, whole_tiles], tsa[None, None, None, 0], pred=both_a)
         cute.copy(move_b, tgb[None, None, None, whole_tiles], tsb[None, None, None, 0], pred=both_b)
         cute.arch.cp_async_commit_group()
