@@ -38,10 +38,8 @@ def print_size_remark(figure: Figure) -> str:
     points = float(match[1]) * _UNIT_PT[match[2]] / (figure.width * figure.aspect) * figure.label_size
     if points >= SMALLEST_PRINT_PT:
         return ""
-    return (
-        f"labels print at {points:.1f} pt in a width of {figure.print_width}: draw one --operand, fewer --rows and --cols, "
-        f"--label thread, or an --overview"
-    )
+    mend = "fewer --cols" if figure.kind == "timeline" else "one --operand, fewer --rows and --cols, --label thread, or an --overview"
+    return f"labels print at {points:.1f} pt in a width of {figure.print_width}: draw {mend}"
 
 
 class Drawing:
