@@ -52,14 +52,14 @@ def text_size(width: float, height: float) -> float:
     return round(TEXT_SIZE * max(1.0, max(width, height) / 48), 3)
 
 
-def grid(placed: list[list[Panel | None]]) -> tuple[list[Panel], float, float]:
+def grid(placed: list[list[Panel | None]], smallest: float = 0.0) -> tuple[list[Panel], float, float]:
     """Panels placed in rows and columns (None: left empty): (panels with positions, aspect, label size)."""
     present = [p for row in placed for p in row if p is not None]
     aspect, label = cell_shape(present)
     columns = list(zip(*placed, strict=True))
     widths = [max((p.width * p.scale for p in column if p), default=0.0) for column in columns]
     heights = [max((p.height * p.scale for p in row if p), default=0.0) for row in placed]
-    size = text_size(sum(widths), sum(heights))
+    size = max(text_size(sum(widths), sum(heights)), smallest)
     left, top = margins(size, aspect, present)
     for at, column in enumerate(columns):  # a title may be wider than its panel
         titles = [title_width(p.title) * size / aspect for p in column if p]
@@ -79,19 +79,23 @@ def grid(placed: list[list[Panel | None]]) -> tuple[list[Panel], float, float]:
 def assemble(
     kind: str, name: str, title: str, placed: list[list[Panel | None]], palette: tuple[str, ...],
     legend: Sequence[LegendItem], legend_title: str, lines: Sequence[Line], alt: str, warnings: Sequence[str] = (),
+    smallest: float = 0.0,
 ) -> Figure:  # fmt: skip
     """A Figure with its extent: panels from (0, 0), title above, legend and caption below.
+
+    ``smallest`` is the font that titles and axes have at least, in cells.
 
     What was typed in comes with its acting characters written out (``texgen.visible``), so that their room is counted.
     """
     name, title, alt = one_line(name), one_line(title), one_line(alt)
     lines = [replace(line, text=one_line(line.text)) for line in lines]
     placed = [[p and replace(p, title=one_line(p.title)) for p in row] for row in placed]
-    panels, aspect, label = grid(placed)
+    panels, aspect, label = grid(placed, smallest)
     right = max(p.x + p.width * p.scale for p in panels)
     bottom = max(p.y + p.height * p.scale for p in panels)
     size = text_size(sum(max((p.width * p.scale for p in c if p), default=0.0) for c in zip(*placed, strict=True)),
                      sum(max((p.height * p.scale for p in row if p), default=0.0) for row in placed))  # fmt: skip
+    size = max(size, smallest)
     left, top = margins(size, aspect, panels)
     corner = placed[0][0] is None
     room = max((right + left) * aspect / size, 46.0)

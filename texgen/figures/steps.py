@@ -8,24 +8,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from texgen.errors import UsageError
+from texgen.figures.frame import Placed, in_frame, in_page
 from texgen.figures.labels import text_width
 from texgen.figures.layout import chunk
 from texgen.figures.model import HOLE, IN_MEMORY, BoolArray, Figure, Panel
 from texgen.figures.options import WARP, FigureOptions
-from texgen.figures.place import LEADING, assemble
 from texgen.layouts import IntArray
 from texgen.specs import LayoutSpec, MmaSpec, Spec, TVMap
 from texgen.words import listed
 
 STEPS = 64
 """Steps of a build-up unless ``--steps`` says otherwise; more threads than these share steps."""
-LINE_SIZE = 1.25
-"""Font of the line that says what is new, in those of the caption."""
 LISTED = 32
 """The most cells of an operand that a step's line names one by one; of more it says how many."""
 ALWAYS = -1
 """In ``Slides.when``: shown from the start, since no step brings it."""
-FRAME = 16 / 9
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,18 +38,22 @@ class Slides:
     """A figure and how it is built up.
 
     ``when`` has the step, from 0, that first shows a cell (ALWAYS: none does), one array a panel; cells of the panels in
-    ``fading`` come in with every step a little more. ``done`` is said of the finished figure, whose line stands at
-    ``line_y``, in cells. ``each`` is how many threads (values, …) share a step.
+    ``fading`` come in with every step a little more. ``done`` is said of the finished figure. ``each`` is how many threads
+    (values, …) share a step.
     """
 
-    figure: Figure
+    placed: Placed
     by: str
     steps: tuple[Step, ...]
     when: dict[str, IntArray]
     fading: tuple[str, ...]
     done: str
     each: int
-    line_y: float
+
+    @property
+    def figure(self) -> Figure:
+        """The figure with room for the steps' line."""
+        return self.placed.figure
 
 
 def slides(spec: Spec, figure: Figure, options: FigureOptions, framed: bool = False) -> Slides:
@@ -67,9 +68,9 @@ def slides(spec: Spec, figure: Figure, options: FigureOptions, framed: bool = Fa
         what = spec.name or (spec.layout if isinstance(spec, LayoutSpec) else "") or "this target"
         rest = f"--slides {listed(fits).replace(' and ', ' or ')} fits" if fits else "it has nothing to build up step by step"
         raise UsageError(f"--slides {by} does not fit this picture of {what}: {rest}.")
-    figure = with_line(_framed(figure) if framed and by != "k" else figure)
-    room = (figure.width * figure.aspect / figure.text_size - 1.0) / LINE_SIZE
-    made, each, done = _WALKS[by](spec, figure, options.steps or STEPS, room)
+    placed = in_frame(figure, as_placed=by == "k") if framed else in_page(figure)
+    figure = placed.figure
+    made, each, done = _WALKS[by](spec, figure, options.steps or STEPS, placed.room)
     steps = tuple(s for s in made if any(mask.any() for mask in s.now.values()))
     fading = tuple(p.key for p in figure.panels if by == "k" and p.key.startswith("C"))
     when = {}
@@ -82,7 +83,7 @@ def slides(spec: Spec, figure: Figure, options: FigureOptions, framed: bool = Fa
             first[panel.fill == HOLE] = ALWAYS
         when[panel.key] = first
     alt = f"{figure.alt} The picture is built up {words(by)}, in {len(steps)} steps."
-    return Slides(replace(figure, alt=alt), by, steps, when, fading, done, each, _line_y(figure))
+    return Slides(replace(placed, figure=replace(figure, alt=alt)), by, steps, when, fading, done, each)
 
 
 def words(by: str) -> str:
@@ -102,46 +103,6 @@ def fitting(spec: Spec, figure: Figure) -> list[str]:
         ("k", isinstance(spec, MmaSpec) and spec.tile_mnk[2] > 1 and keys >= {"A", "B"}),
     ]  # fmt: skip
     return [way for way, fits in ways if fits]
-
-
-# --- where the line stands -------------------------------------------------------------------------------------------
-
-
-def with_line(figure: Figure) -> Figure:
-    """The figure with room for one more line, right below its panels."""
-    room = (0.4 + LINE_SIZE * LEADING) * figure.text_size
-    below = figure.caption_y > _bottom(figure)
-    return replace(
-        figure,
-        height=round(figure.height + room, 3),
-        caption_y=round(figure.caption_y + room * below, 3),
-    )
-
-
-def _line_y(figure: Figure) -> float:
-    return round(_bottom(figure) + (0.6 + LINE_SIZE) * figure.text_size, 3)
-
-
-def _bottom(figure: Figure) -> float:
-    return max(p.y + p.height * p.scale for p in figure.panels)
-
-
-def _framed(figure: Figure) -> Figure:
-    """The same panels side by side, where that makes them larger in a frame."""
-    if len(figure.panels) == 1:
-        return figure
-    legend = [item for row in figure.legend for item in row]
-    row = sorted((replace(p, x=0.0, y=0.0) for p in figure.panels), key=_place)
-    beside = assemble(
-        figure.kind, figure.name, figure.title, [[*row]], figure.palette, legend, figure.legend_title, figure.lines,
-        figure.alt, figure.warnings,
-    )  # fmt: skip
-    beside = replace(beside, theme=figure.theme, print_width=figure.print_width)
-    return max(figure, beside, key=lambda f: min(FRAME / (f.width * f.aspect), 1 / f.height))
-
-
-def _place(panel: Panel) -> int:
-    return ["A", "B", "C"].index(panel.key) if panel.key in ("A", "B", "C") else 3
 
 
 # --- the steps -------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from texgen.figures.model import BoolArray, Panel, Rectangle, rectangles
-from texgen.figures.steps import ALWAYS, LINE_SIZE, Slides
+from texgen.figures.steps import Slides
 from texgen.render.context import RUNS_A_PATH, context
 from texgen.render.environment import fill, number
 from texgen.render.svg import panel_marks, svg_context
@@ -56,7 +56,7 @@ def _identified(text: str) -> str:
 def _common(slides: Slides) -> dict[str, Any]:
     return {
         "by": slides.by, "count": len(slides.steps), "done": slides.done, "fading": list(slides.fading),
-        "line_y": slides.line_y, "line_size": LINE_SIZE,
+        "line_y": slides.placed.line_y, "line_size": slides.placed.line / slides.figure.text_size,
     }  # fmt: skip
 
 
@@ -135,7 +135,7 @@ def animated_context(slides: Slides) -> dict[str, Any]:
         "steps": [(i, step.text) for i, step in enumerate(slides.steps)],
         "at": [round(100 * i * each / whole, 3) for i in range(count + 1)],
         "each": each, "whole": whole, "rounds": ROUNDS,
-        "line_px": LINE_SIZE * out["text_px"], "line_y_px": (slides.line_y - figure.y0) * ch,
+        "line_px": slides.placed.line * ch, "line_y_px": (slides.placed.line_y - figure.y0) * ch,
     }  # fmt: skip
     return out
 
@@ -158,5 +158,3 @@ def _part(made: dict[str, Any], panel: Panel, mask: BoolArray) -> dict[str, Any]
         "label_rows": rows,
     }
 
-
-__all__ = ["ALWAYS", "document", "svg", "tikz"]
