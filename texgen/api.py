@@ -53,6 +53,8 @@ class Drawing:
         self.printed: bytes | None = None
         """The PDF, where a run of TeX for several figures has made it already."""
         self._steps: dict[bool, Any] = {}
+        if options.slides:
+            self.figure = replace(self.figure, alt=self._slides(False).figure.alt)
         if options.slides and (each := self._slides(False).each) > 1:
             say(f"{each} {'values of k' if options.slides == 'k' else options.slides + 's'} a step")
         if remark := print_size_remark(self.figure):
@@ -72,11 +74,14 @@ class Drawing:
 
     def _slides(self, framed: bool) -> Any:
         """The steps in a frame of 16:9, without the lines of facts, or in a page."""
+        from texgen.figures.frame import frame_remark
         from texgen.figures.steps import slides
 
         if framed not in self._steps:
             figure = draw(self.spec, replace(self.options, caption=False)) if framed else self.figure
-            self._steps[framed] = slides(self.spec, figure, self.options, framed)
+            self._steps[framed] = made = slides(self.spec, figure, self.options, framed)
+            if framed and (remark := frame_remark(made.figure)):
+                say(remark)
         return self._steps[framed]
 
     def tikz(self) -> str:
