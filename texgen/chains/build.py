@@ -62,8 +62,9 @@ def read_chain(targets: Sequence[Any], *, smem: Any = None, operand: str = "", a
         except TexgenError as error:
             failed.append(error)
             continue
-        if not told.delivery(made[-1]).wrong.any():
-            return made[-1]
+        own = mmas[0].operands()[letter].tile
+        if not told.delivery(made[-1]).wrong.any() and (letter == "A" or made[-1].tile == own):
+            return made[-1]  # a copy of A's tile may also fit two tiles of B, which nobody means
     if not made:
         raise failed[0]
     return made[0]

@@ -13,7 +13,7 @@ __all__ = ["one_line", "to_tex", "unknown_characters"]
 _PLAIN = re.compile(r"[A-Za-z0-9 .,:;()+=/*!?@-]*")
 _OWN = {
     "×": r"$\times$", "·": r"$\cdot$", "–": "--", "—": "---", "…": r"\ldots{}", "→": r"$\rightarrow$", "←": r"$\leftarrow$",
-    "↓": r"$\downarrow$", "∘": r"$\circ$", "≤": r"$\leq$", "≥": r"$\geq$", "⊕": r"$\oplus$", "-": "-", '"': "''",
+    "↓": r"$\downarrow$", "∘": r"$\circ$", "≤": r"$\leq$", "≥": r"$\geq$", "≠": r"$\neq$", "⊕": r"$\oplus$", "-": "-", '"': "''",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "'": "'", "`": r"\textasciigrave{}",
 }  # fmt: skip
 
