@@ -17,10 +17,11 @@ from texgen.batch.command import BATCH_OPTIONS, check_alone, overrides, run_batc
 from texgen.batch.command import NAMES as BATCH_NAMES
 from texgen.chains.command import CHAIN_OPTIONS, take_chain
 from texgen.errors import TexgenError, UsageError
+from texgen.handout.command import handout
 from texgen.measure.bench_command import bench
 from texgen.measure.command import verify
-from texgen.render.sty_command import sty
 from texgen.pipeline.command import timeline
+from texgen.render.sty_command import sty
 from texgen.several import plain_warnings
 from texgen.trace.command import trace
 
@@ -252,10 +253,11 @@ def doctor() -> None:
 app.add_command(trace)
 app.add_command(verify)
 app.add_command(bench)
+app.add_command(with_options(READ_OPTIONS[::-1])(handout))  # a finished command takes its options in reverse
 app.add_command(sty)
-
-
 app.add_command(timeline)
+
+
 def _read(target: Any, **options: Any) -> Any:
     """Read, and say every warning once on stderr."""
     from texgen.sources import read

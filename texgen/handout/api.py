@@ -10,8 +10,13 @@ from texgen.errors import TexgenError, UsageError
 from texgen.handout.sheet import Handout, SheetOptions, handout
 
 SUFFIXES = (".pdf", ".tex")
-UNICODE_ENGINES = ("lualatex", "xelatex")
-INSTALL_UNICODE = "apt-get install texlive-luatex fonts-droid-fallback"
+UNICODE_ENGINES = {
+    "lualatex": "apt-get install texlive-luatex fonts-droid-fallback",
+    "xelatex": "apt-get install texlive-xetex texlive-lang-cjk fonts-droid-fallback",
+}
+"""Engines that set every character, and what Debian and Ubuntu install for a Chinese sheet."""
+NO_FONT = "no font for this language"
+"""What the template says where none of the catalogue's fonts is there."""
 
 
 def make(targets: Sequence[Any], options: SheetOptions | None = None, **reading: Any) -> Handout:
@@ -51,7 +56,7 @@ def save(made: Handout, path: str | Path, engine: str | None = None, templates: 
         contents: list[str | bytes] = list(texts)
     else:
         chosen = _engine(made, engine)
-        contents = [_pdf(text, chosen) for text in texts]
+        contents = [_pdf(made, text, chosen) for text in texts]
     paths = [path, key_path(path)]
     before = path.read_bytes() if path.is_file() else None
     write(path, contents[0])
@@ -72,21 +77,28 @@ def _engine(made: Handout, wanted: str | None) -> str:
     if made.unicode:
         if wanted is not None and wanted not in UNICODE_ENGINES:
             raise UsageError(f"--engine {wanted}: {made.catalogue.where} needs lualatex or xelatex: leave --engine out.")
-        found = [e for e in tex.available() if e in UNICODE_ENGINES]
-        if wanted is None and not found:
-            raise TexgenError(f"A handout in this language needs lualatex or xelatex: install it (on Debian and Ubuntu: {INSTALL_UNICODE}), or write a .tex.")
-        return tex.choose(wanted or found[0]) or ""
+        found = [e for e in tex.available() if e in UNICODE_ENGINES and wanted in (None, e)]
+        if not found:
+            missing = wanted or "lualatex"
+            raise TexgenError(f"{made.catalogue.where} needs {missing}, which is not on the PATH: install it (on Debian and Ubuntu: {UNICODE_ENGINES[missing]}), or write a .tex.")
+        return found[0]
     chosen = tex.choose(wanted)
     if chosen is None:
         raise TexgenError(f"A handout's PDF needs TeX and none is on the PATH: install it (on Debian and Ubuntu: {tex.INSTALL}), or write a .tex.")
     return chosen
 
 
-def _pdf(text: str, engine: str) -> bytes:
+def _pdf(made: Handout, text: str, engine: str) -> bytes:
     from texgen.render import engine as tex
 
     lost: list[str] = []
-    pdf = tex.compile_pdf(text, engine, warnings=lost)
+    try:
+        pdf = tex.compile_pdf(text, engine, warnings=lost)
+    except tex.TexFailure as error:
+        if NO_FONT not in error.message:
+            raise
+        what = f"The font {made.options.font} is not" if made.options.font else f"None of the fonts of {made.catalogue.where} is"
+        raise TexgenError(f"{what} installed: install one (on Debian and Ubuntu: {UNICODE_ENGINES[engine]}), or name one that is with --font.") from None
     if missing := [line for line in lost if line.startswith("Missing character")]:
         raise TexgenError(f"{engine} has no character for a part of the text ({missing[0]}): name a font that has it with --font.")
     return pdf

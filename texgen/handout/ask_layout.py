@@ -11,10 +11,10 @@ import numpy as np
 from texgen.banks import BANK_BYTES, Access, access, bank, lanes_per_phase
 from texgen.errors import TexgenError
 from texgen.figures.banks import before
-from texgen.figures.layout import element_swizzle
 from texgen.handout.ask_tv import digits
 from texgen.handout.questions import Kind, Question, Step, View
 from texgen.layouts import ComposedLayout, IntArray, Layout, flat
+from texgen.sources.smem import element_swizzle
 from texgen.specs import LayoutSpec
 
 MOST_LISTED = 32

@@ -10,7 +10,7 @@ import numpy as np
 from texgen.figures.caption import AXES
 from texgen.handout.catalogue import Key
 from texgen.handout.questions import Kind, Question, Step, View
-from texgen.layouts import IntArray, Layout, flat, text, tv_table
+from texgen.layouts import Layout, flat, text, tv_table
 from texgen.specs import TVMap, dtype_bits
 
 LISTED = 8
@@ -285,25 +285,23 @@ def thread_stride(view: View, key: str) -> Question | None:
     return _stride(view, key, 0)
 
 
-def _line(view: View, key: str, axis: int) -> tuple[int, IntArray] | None:
-    """(row or column, its cells' counts) of one that is shown whole."""
+def _line(view: View, key: str, axis: int) -> int | None:
+    """A row (axis 0) or column that is shown whole."""
     operand = view.maps[key]
     along, across = operand.tile[1 - axis], operand.tile[axis]
     whole = [i for i in range(across) if all(view.shows(key, *((i, j) if axis == 0 else (j, i))) for j in (0, along - 1))]
     cells = len(view.cells(key))
     if not whole or along < 2 or across < 2 or cells % along:
         return None
-    i = view.dice.pick(whole)
-    return i, operand.owner_counts.take(i, axis=axis)
+    return view.dice.pick(whole)
 
 
 def line_threads(view: View, key: str) -> Question | None:
     """How many threads share a row or a column."""
     operand = view.maps[key]
     axis = view.dice.below(2)
-    if operand.threads < 2 or (found := _line(view, key, axis)) is None:
+    if operand.threads < 2 or (i := _line(view, key, axis)) is None:
         return None
-    i, _ = found
     along = operand.tile[1 - axis]
     cells = [(i, j) if axis == 0 else (j, i) for j in range(along)]
     threads = sorted({o.thread for c in cells for o in operand.owners(*c)})

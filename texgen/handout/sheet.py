@@ -138,7 +138,7 @@ def heading(section: Section) -> str:
         return spec.name or spec.layout or section.name
     if isinstance(spec, MmaSpec):
         return f"{spec.name or section.name}  {'×'.join(map(str, spec.tile_mnk))}".strip()
-    tile = spec.map.tile if isinstance(spec, TVSpec) else spec.tile
+    tile: tuple[int, int] = spec.map.tile if isinstance(spec, TVSpec) else spec.tile
     return f"{spec.name}  {tile[0]}×{tile[1]}".strip()
 
 
@@ -187,7 +187,7 @@ def notes(section: Section, catalogue: Catalogue) -> list[str]:
 
 
 def _swizzle_note(spec: LayoutSpec, catalogue: Catalogue) -> str:
-    from texgen.figures.layout import element_swizzle
+    from texgen.sources.smem import element_swizzle
 
     s: Swizzle | None = element_swizzle(spec)
     assert s is not None
