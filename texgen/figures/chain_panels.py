@@ -328,3 +328,41 @@ def global_panel(view: View) -> Panel | None:
     moved = f", {run} elements a cell" if run > 1 else ""
     axes = AXES[view.spec.operand]
     return Panel("gmem", f"Global memory{moved}", down, across, axes[0], axes[1], fill, lines, scale=MEMORY_SCALE if shape[1] <= 8 and shape[0] <= FEW_LINES else 1.0)
+
+
+def places(view: View, panel: Panel) -> IntArray:
+    """Where a panel has the element that arrives in each (thread, MMA value): its place in the picture, column-major.
+
+    -1 where the panel lacks it.
+    """
+    found, spec = view.found, view.spec
+    arrives = found.arrives
+    inside = arrives >= 0
+    if panel.key == "registers":
+        packed = max(1, WORD_BITS // spec.bits)
+        register = np.empty_like(arrives)
+        register[:, found.order] = np.arange(arrives.shape[1]) // packed
+        lane = np.broadcast_to(np.arange(len(arrives))[:, None], arrives.shape)
+        row, column = (register, lane) if panel.transposed else (lane, register)
+    elif panel.key == "smem":
+        width = unit_bits(view)
+        units = spec.smem.offsets.reshape(-1, order="F")[np.where(inside, arrives, 0)] // (width // spec.bits)
+        across = 8 * LINE // width
+        row, column = units // across * LINE, units % across * max(1, width // 8 // BANK_BYTES)
+    else:
+        rows = spec.smem.offsets.shape[0]
+        at = np.where(inside, arrives, 0)
+        row, column = (x // step * step for x, step in ((at % rows, _pitch(panel.rows)), (at // rows, _pitch(panel.columns))))
+    down, over = _index(panel.rows, row), _index(panel.columns, column)
+    return np.where(inside & (down >= 0) & (over >= 0), down + panel.height * over, -1)
+
+
+def _index(axis: IntArray, wanted: IntArray) -> IntArray:
+    """Where an axis has each number, -1 where it lacks it."""
+    at = np.minimum(np.searchsorted(axis, wanted), len(axis) - 1)
+    return np.where(axis[at] == wanted, at, -1)
+
+
+def _pitch(axis: IntArray) -> int:
+    """The step between the numbers of an axis; of a single one, more than any."""
+    return int(axis[1] - axis[0]) if len(axis) > 1 else 1 << 30

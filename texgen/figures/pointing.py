@@ -45,14 +45,21 @@ class Cells:
     when: str = ""
     bits: int = 0
     banks: bool = False
+    of_picture: bool = False
+    """The tile is the picture's own grid, whose cells are named by the numbers of its axes."""
 
 
 @dataclass(frozen=True)
 class Pointing:
-    """The cells of every panel by its key; ``product`` says that C(m, n) is a sum over k of A(m, k) B(n, k)."""
+    """The cells of every panel by its key.
+
+    ``product`` says that C(m, n) is a sum over k of A(m, k) B(n, k); ``elements`` that all panels have the same threads and
+    values, so that a single (thread, value) is followed through them instead of all that a thread holds.
+    """
 
     cells: dict[str, Cells] = field(default_factory=dict)
     product: bool = False
+    elements: bool = False
 
 
 def pointing(spec: Any, figure: Figure, options: FigureOptions) -> Pointing:
@@ -132,6 +139,21 @@ def _layout(spec: LayoutSpec, figure: Figure, options: FigureOptions) -> Pointin
     return Pointing(out)
 
 
+def _chain(spec: Any, figure: Figure, options: FigureOptions) -> Pointing:
+    """Every element that arrives in a value of the MMA's threads, in each panel: where it lies, and who holds it."""
+    from texgen.figures.chain_panels import View, places
+
+    view = View.of(spec, options)
+    out = {spec.operand: held(spec.operand, view.found.fragment, AXES[spec.operand])}
+    names = {"gmem": "global memory", "smem": "shared memory", "registers": "register"}
+    for panel in figure.panels:
+        if panel.key in names:
+            grid = (panel.height, panel.width)
+            tv = places(view, panel)
+            out[panel.key] = Cells(names[panel.key], grid, (panel.row_axis, panel.column_axis), TVMap(grid, tv), of_picture=True)
+    return Pointing(out, elements=True)
+
+
 _KINDS: dict[str, Callable[[Any, Figure, FigureOptions], Pointing]] = {
-    "mma": _mma, "copy": _copy, "tv": _tv, "layout": _layout,
+    "mma": _mma, "copy": _copy, "tv": _tv, "layout": _layout, "chain": _chain,
 }  # fmt: skip

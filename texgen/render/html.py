@@ -75,11 +75,15 @@ def content(figure: Figure, pointing: Pointing) -> dict[str, Any]:
         panels.append({
             "key": panel.key, "title": panel.title, "table": known[identity],
             "box": [round(x, 3) for x in (drawn["px"], drawn["py"], drawn["pw"] * scale, drawn["ph"] * scale)],
-            "rows": spans(panel.rows.tolist()), "cols": spans(panel.columns.tolist()), "flip": int(panel.transposed),
+            "rows": spans(range(panel.height) if cells.of_picture else panel.rows.tolist()),
+            "cols": spans(range(panel.width) if cells.of_picture else panel.columns.tolist()),
+            "flip": int(panel.transposed and not cells.of_picture),
         })  # fmt: skip
+        if cells.of_picture:
+            tables[known[identity]]["numbers"] = [spans(panel.rows.tolist()), spans(panel.columns.tolist())]
     return {
         "texgen": VERSION, "size": [round(names["px_width"], 3), round(names["px_height"], 3)],
-        "panels": panels, "tables": tables, "product": int(pointing.product),
+        "panels": panels, "tables": tables, "product": int(pointing.product), "elements": int(pointing.elements),
     }  # fmt: skip
 
 

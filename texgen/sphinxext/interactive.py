@@ -28,7 +28,7 @@ def wanted(node: picture, builder: Any) -> bool:
 def data_of(studio: Studio, stem: str) -> str:
     """A figure's panels and tables as JSON that is safe in a page, kept beside its SVG; empty where it has none.
 
-    A figure whose tables are too large for a page stays static.
+    A figure whose tables are too large for a page stays static, and so does one that builds itself up.
     """
     path = studio.cache / f"{stem}.data"
     if not path.is_file():
@@ -38,7 +38,8 @@ def data_of(studio: Studio, stem: str) -> str:
         drawing = studio.again(stem)
         try:
             found = pointing(drawing.spec, drawing.figure, drawing.options)
-            text = str(data(drawing.figure, found)) if content(drawing.figure, found)["panels"] else ""
+            moves = bool(drawing.options.slides)  # its cells come and go
+            text = "" if moves or not content(drawing.figure, found)["panels"] else str(data(drawing.figure, found))
         except TexgenError:
             text = ""
         write(path, text)
