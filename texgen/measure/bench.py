@@ -396,12 +396,9 @@ def table(result: dict[str, Any]) -> Iterator[str]:
 
 def save(result: dict[str, Any], out: Path) -> Path:
     """Write ``out/<gpu>/bench.json``, whole or not at all."""
-    path = out / provenance.folder_name(result["gpu"]) / "bench.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    part.replace(path)
-    return path
+    from texgen.render.files import write
+
+    return write(out / provenance.folder_name(result["gpu"]) / "bench.json", json.dumps(result, indent=1) + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

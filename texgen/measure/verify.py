@@ -321,17 +321,16 @@ def emulated_head() -> dict[str, Any]:
 def save(result: dict[str, Any], folder: Path, name: str = "verify.json") -> Path:
     """Write ``FOLDER/<gpu>/NAME``, an entry of each list on a line."""
     from texgen.measure import provenance
+    from texgen.render.files import write
 
     path = folder / provenance.folder_name(result["gpu"]) / name
-    path.parent.mkdir(parents=True, exist_ok=True)
     parts = []
     for key, value in result.items():
         text = json.dumps(value, ensure_ascii=False)
         if isinstance(value, list) and value:
             text = "[\n" + ",\n".join("    " + json.dumps(e, ensure_ascii=False) for e in value) + "\n  ]"
         parts.append(f"  {json.dumps(key)}: {text}")
-    path.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
-    return path
+    return write(path, "{\n" + ",\n".join(parts) + "\n}\n")
 
 
 def summary(entries: Sequence[dict[str, Any]]) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from texgen.checks import check_cover
 from texgen.errors import TexgenError
+from texgen.render.files import write
 from texgen.sources.atoms_dsl import GROUPS, KINDS, TYPES, op_arch
 from texgen.sources.atoms_tl import library_atoms
 from texgen.sources.catalog import Entry, ns
@@ -46,10 +47,7 @@ def save(path: str | Path, groups: tuple[str, ...] = GROUPS) -> int:
         verify(line)
     head = f'{{"schema":{SCHEMA},"atoms":[\n'
     body = ",\n".join(json.dumps(line, separators=(",", ":")) for line in lines)
-    target = Path(path)
-    part = target.with_name(target.name + ".part")
-    part.write_text(head + body + "\n]}\n", encoding="utf-8")
-    part.replace(target)
+    write(Path(path), head + body + "\n]}\n")
     return len(lines)
 
 

@@ -157,7 +157,7 @@ class Studio:
 
     def missing(self, stem: str) -> list[str]:
         """The forms that this build needs and the cache lacks (PDFs aside)."""
-        return [f for f in self.forms if f != "pdf" and not self.path(stem, f).is_file()]
+        return [f for f in self.forms if f != "pdf" and not _whole(self.path(stem, f))]
 
     def path(self, stem: str, form: str) -> Path:
         """Where the cache keeps a form."""
@@ -212,7 +212,7 @@ class Studio:
         from texgen.render import raster
 
         path, engine, said = self.pdf_path(stem), self.engine(), []  # type: ignore[var-annotated]
-        if path.is_file():
+        if _whole(path):
             return []
         drawing = self.again(stem).finished()
         if engine is None:
@@ -311,6 +311,14 @@ def _on_path(folder: Path | None) -> Iterator[None]:
         yield
     finally:
         sys.path[:] = before
+
+
+def _whole(path: Path) -> bool:
+    """True for a file with something in it: a loss of power can leave an empty one."""
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
 
 
 def _copy(source: Path, target: Path) -> None:
