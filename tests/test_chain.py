@@ -392,3 +392,32 @@ def test_live_objects_and_what_the_dsl_partitions():
     assert drawing.spec.operand == "B" and first_wrong(drawing.spec) is None
     assert both.spec.operand == "A" and both.spec.name == f"{X4} → A of {M16}"
     assert drawing.spec.copy.S.tv.tolist() == read_chain([X4, M16], operand="B", atom_layout="2,2,1", tile="32,32,16").copy.S.tv.tolist()
+
+
+# In a page
+
+
+def test_a_page_of_chains(tmp_path):
+    pytest.importorskip("sphinx")
+    from sphinx_site import Site
+
+    site = Site(tmp_path / "site")
+    both = f"   :mma: {M16}\n   :smem: "
+    site.page(
+        f".. texgen:chain:: {X4}\n{both}{SWIZZLED}\n   :no-caption:\n   :caption: One",
+        f".. texgen:chain:: {T4}\n   :fill: {CP_ASYNC}\n   :mma: {M16}\n   :operand: B\n   :at: 0,16\n   :highlight: M1",
+        f".. texgen:chain:: {X4}\n{both}(16,16):(1,16)\n   :wrong:",
+    )
+    built = site.build()
+    assert built.warnings == "" and len(built.figures()) == 3
+    assert "does not feed the MMA" in built.text("index.html")
+    site.page(
+        f".. texgen:chain:: {X4}\n{both}(16,16):(1,16)",
+        f".. texgen:chain:: {X4}\n{both}{SWIZZLED}\n   :wrong:",
+        f".. texgen:chain:: {X4}\n   :mma: {M16}\n   :operand: B",
+        f".. texgen:chain:: {X4}",
+        f".. texgen:chain:: {X4}\n   :mma: {M16}\n   :smem: nothing.py:layout",
+    )
+    said = site.build().warnings
+    for part in ("224 of 256 values are wrong", "leave :wrong: out", "does not divide B", "a copy and the MMA that it feeds", "texgen_execute"):
+        assert part in said, part

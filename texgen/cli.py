@@ -65,7 +65,7 @@ FIGURE_OPTIONS = (
     click.option("--rows", default="", help="Rows of the picture to draw: 0:16."),
     click.option("--cols", default="", help="Columns of the picture to draw: 0:16."),
     click.option("--palette", default="default", show_default=True, help="default, cute, grey, okabe-ito or white."),
-    click.option("--color-by", default="", help="thread, value, warp or quad."),
+    click.option("--color-by", default="", help="thread, value, warp or quad; of a chain also matrix."),
     click.option("--title", help="Title in place of the target's name."),
     click.option("--label", default="auto", show_default=True, help="auto, full, thread, value, warp, quad or none."),
     click.option("--overview", is_flag=True, help="The whole tile by warps, and one block in full."),

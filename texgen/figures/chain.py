@@ -61,7 +61,7 @@ def _placed(panels: list[Panel], stacked: bool) -> list[list[Panel | None]]:
     """All in a row, or one below the other; a wide operand below the others."""
     if stacked:
         return [[p] for p in panels]
-    if sum(p.width * p.scale for p in panels) <= WIDEST or len(panels) < 2:
+    if sum(p.width for p in panels) <= WIDEST or len(panels) < 2:
         return [[*panels]]
     first: list[Panel | None] = [*panels[:-1]]
     return [first, [panels[-1], *[None] * (len(first) - 1)]]

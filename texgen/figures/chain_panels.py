@@ -25,10 +25,6 @@ from texgen.layouts import IntArray
 
 WORD_BITS = 8 * BANK_BYTES
 WIDEST_BITS = 128
-MEMORY_SCALE = 1.5
-"""How much larger a cell of 16 bytes is drawn than one of a single element."""
-FEW_LINES = 24
-"""Lines of memory up to which it is drawn larger."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +261,6 @@ def memory_panel(view: View) -> Panel:
     step = width // 8 // BANK_BYTES
     return Panel(
         "smem", "Shared memory: address a, bank b", lines * LINE, np.arange(across) * max(1, step), "a", "b", fill, labels,
-        scale=MEMORY_SCALE if across <= 8 and len(lines) <= FEW_LINES else 1.0,
     )  # fmt: skip
 
 
@@ -327,7 +322,7 @@ def global_panel(view: View) -> Panel | None:
         lines = who.tolist(), what.tolist()
     moved = f", {run} elements a cell" if run > 1 else ""
     axes = AXES[view.spec.operand]
-    return Panel("gmem", f"Global memory{moved}", down, across, axes[0], axes[1], fill, lines, scale=MEMORY_SCALE if shape[1] <= 8 and shape[0] <= FEW_LINES else 1.0)
+    return Panel("gmem", f"Global memory{moved}", down, across, axes[0], axes[1], fill, lines)
 
 
 def places(view: View, panel: Panel) -> IntArray:

@@ -27,11 +27,14 @@ class _Specification:
     """The options of a figure and those of a chain, made when the first directive is read."""
 
     def __get__(self, instance: object, owner: type | None = None) -> dict[str, Any]:
-        return {**specification(), "mma": _text, "fill": _text, "smem": _text, "at": _text, "class": directives.class_option}
+        return {**specification(), "mma": _text, "fill": _text, "smem": _text, "at": _text, "wrong": directives.flag}
 
 
 class ChainDirective(FigureDirective):
-    """The copy is the argument, the MMA ``:mma:``; a body may end in a dict of both, and of the layout in shared memory."""
+    """The copy is the argument, the MMA ``:mma:``; a body may end in a dict of both, and of the layout in shared memory.
+
+    ``:wrong:`` shows a chain that does not feed its MMA on purpose, without a warning in the build's log.
+    """
 
     option_spec = _Specification()  # type: ignore[assignment]
     kinds: ClassVar[tuple[str, ...]] = ("chain",)
@@ -65,7 +68,9 @@ class ChainDirective(FigureDirective):
         dsl = dsl_version() if any(r.needs_dsl for r in requests) else ""
         for kept in dict.fromkeys(studio.spec_name(r) for r in requests):
             self.domain.note_use(Use(entry, self.get_location(), dsl, kept))
-        for warning in entry.warnings:
+        if "wrong" in self.options and not entry.warnings:
+            raise UsageError("This chain feeds its MMA: leave :wrong: out.")
+        for warning in () if "wrong" in self.options else entry.warnings:
             logger.warning("%s", spelt_here(warning), type="texgen", subtype="layout", location=self.get_location())
         return [entry]
 
