@@ -139,7 +139,7 @@ class Gallery(SphinxDirective):
             uri=Path(os.path.relpath(KEPT / f"{name}.png", Path(self.env.doc2path(self.env.docname)).parent)).as_posix(),
             alt=self.options["alt"], width=f"{_width(name):.0f}px", classes=["gallery-page"],
         )  # fmt: skip
-        said = f" Made by {made_by} in this build." if made_by else " The picture that came with the sources: this build had no TeX."
+        said = f" Made by {made_by} when this site was built." if made_by else " The picture that came with the sources: this build had no TeX."
         caption = nodes.caption("", "", *self.parse_inline(" ".join(self.content) + said)[0])
         figure = nodes.figure("", picture, caption, classes=["gallery"])
         text = source(name)

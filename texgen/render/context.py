@@ -45,6 +45,7 @@ def context(figure: Figure) -> dict[str, Any]:
         "legend_y": legend_y,
         "extents": extents(figure),
         "label_room": label_room(figure),
+        "title_room": title_room(figure),
         "legend_height": LEADING * size * len(figure.legend),
         "ink": INK, "dim": DIM, "dim_ink": DIM_INK, "memory": MEMORY,
     }  # fmt: skip
@@ -89,6 +90,16 @@ def label_room(figure: Figure) -> float:
     labels = {label for p in figure.panels for line in p.lines for row in line for label in row}
     longest = max(text_width(label) for label in labels) or 1.0
     return max(1.0, min(0.9 / (0.88 * lines), (figure.aspect - 0.08) / longest) / figure.label_size)
+
+
+def title_room(figure: Figure) -> float:
+    """How many times larger the panels' titles may be and still end before the next panel or the figure's edge."""
+    edge = max(p.x + max(p.width * p.scale, title_width(p.title) * figure.text_size / figure.aspect) for p in figure.panels)
+    rooms = [
+        (min((q.x for q in figure.panels if q.x > p.x), default=edge) - p.x) * figure.aspect / (title_width(p.title) * figure.text_size)
+        for p in figure.panels if p.title
+    ]  # fmt: skip
+    return max(1.0, min(rooms, default=1.0))
 
 
 def panel_context(panel: Panel, figure: Figure) -> dict[str, Any]:
