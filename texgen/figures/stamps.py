@@ -10,7 +10,7 @@ import numpy as np
 
 from texgen.figures.model import HOLE, Bar, Line, Panel
 from texgen.pipeline.measured import Measured
-from texgen.pipeline.steps import FLIGHT, READ, WRITTEN
+from texgen.pipeline.steps import FLIGHT, LANDED, READ, WRITTEN
 
 FEWEST_CELLS = 26
 ROUND = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
@@ -87,7 +87,7 @@ def _warp(measured: Measured, warp: int, fills: dict[int, int], start: int, unit
     for tile, end in enumerate(ends):
         at = (warp, start, unit, cells)
         yield from _bar(warp, passed[tile], end, *at[1:], fills[READ], "R", f"k tile {tile} read and multiplied")
-        yield from _bar(warp, wait[tile + 1], landed[tile + 1], *at[1:], fills[WRITTEN], "wait", "wait_group")
+        yield from _bar(warp, wait[tile + 1], landed[tile + 1], *at[1:], fills[LANDED], "wait", "wait_group")
         yield from _bar(warp, landed[tile + 1], passed[tile + 1], *at[1:], HOLE, "barrier", "at the barrier")
 
 

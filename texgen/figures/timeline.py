@@ -15,7 +15,8 @@ from texgen.figures.palette import palette
 from texgen.figures.panels import check_size
 from texgen.figures.place import assemble
 from texgen.layouts import IntArray
-from texgen.pipeline.hazards import KINDS, Hazard
+from texgen.pipeline.hazards import KINDS, Course, Hazard
+from texgen.pipeline.program import kernel_program
 from texgen.pipeline.spec import TimelineSpec
 from texgen.pipeline.steps import FLIGHT, FREE, LANDED, LETTERS, ORDER, READ, WRITTEN
 
@@ -45,6 +46,8 @@ def draw_timeline(spec: TimelineSpec, options: FigureOptions) -> Figure:
 
         panels += [[p] for p in measured_panels(spec.measured, len(columns), colors)]
         lines += measured_lines(spec.measured)
+        if spec.program != kernel_program(spec.stages, spec.k_tiles, spec.k_blocks):
+            lines.append(Line("The run is of the kernel's own protocol, not of the one above"))
     states = {c.state for row in spec.cells for c in row}
     legend = [LegendItem(fill % colors, MEANINGS[state]) for state, fill in FILLS.items() if options.legend and state in states]
     return assemble(
@@ -94,8 +97,6 @@ def _stages(spec: TimelineSpec, columns: IntArray, options: FigureOptions, color
 
 def _operations(spec: TimelineSpec, columns: IntArray, options: FigureOptions) -> Panel:
     """What a warp does in each step, from top to bottom; commits by the number of their group."""
-    from texgen.pipeline.hazards import Course
-
     _, hazardous = marked(spec)
     groups = Course(spec.program).groups
     rows = [op for op in ORDER if any(e.op == op for e in spec.program)]

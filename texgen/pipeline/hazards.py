@@ -198,11 +198,12 @@ class _Words:
             return "raw", copy, f"Step {at}: {wanted} is read from {stage} while its copy of step {self.step(copy.at)} may be in flight: {weak}."
         if copy.tile < 0:
             return "war", copy, f"Step {self.step(copy.at)}: {stage} is reused while another warp may still read {wanted} from it (step {at}): no barrier between."
+        if not mine:
+            what = f"{self.tile(copy.tile)} is in flight into it" if copy.at < read else "it was never copied there"
+            return "tile", copy, f"Step {at}: {stage} is read for {wanted}, and {what}."
         if copy.at > read:
             return "war", copy, f"Step {self.step(copy.at)}: {self.tile(copy.tile)} is copied into {stage} while another warp may still read {wanted} from it (step {at}): no barrier between."
-        if any(c.at < copy.at for c in mine):
-            return "war", copy, f"Step {at}: {wanted} is read from {stage}, into which {self.tile(copy.tile)} was copied in step {self.step(copy.at)}."
-        return "tile", copy, f"Step {at}: {stage} is read for {wanted}, and {self.tile(copy.tile)} is in flight into it."
+        return "war", copy, f"Step {at}: {wanted} is read from {stage}, into which {self.tile(copy.tile)} was copied in step {self.step(copy.at)}."
 
     def holds(self, read: int, held: Copy | None) -> str:
         event = self.course.program[read]
