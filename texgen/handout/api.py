@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from texgen.handout.sheet import Handout, SheetOptions, handout
 SUFFIXES = (".pdf", ".tex")
 UNICODE_ENGINES = {
     "lualatex": "apt-get install texlive-luatex fonts-droid-fallback",
-    "xelatex": "apt-get install texlive-xetex texlive-lang-cjk fonts-droid-fallback",
+    "xelatex": "apt-get install texlive-xetex texlive-lang-chinese fonts-droid-fallback",
 }
 """Engines that set every character, and what Debian and Ubuntu install for a Chinese sheet."""
 NO_FONT = "no font for this language"
@@ -95,6 +96,8 @@ def _pdf(made: Handout, text: str, engine: str) -> bytes:
     try:
         pdf = tex.compile_pdf(text, engine, warnings=lost)
     except tex.TexFailure as error:
+        if engine == "xelatex" and re.search(r"File `(xeCJK|ctexhook)\.sty' not found", error.message):
+            raise TexgenError(f"xelatex lacks xeCJK: install it (on Debian and Ubuntu: {UNICODE_ENGINES[engine]}), or take --engine lualatex, which does without.") from None
         if NO_FONT not in error.message:
             raise
         what = f"The font {made.options.font} is not" if made.options.font else f"None of the fonts of {made.catalogue.where} is"

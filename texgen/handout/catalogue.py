@@ -122,6 +122,9 @@ def _read(path: Path) -> Catalogue:
     babel = head.get("babel", "")
     if not isinstance(babel, str) or not re.fullmatch(r"[a-z-]*", babel):
         raise TexgenError(f"{path}: language.babel must be a name that babel knows, such as chinese-simplified.")
+    code = head.get("code", "")
+    if not isinstance(code, str) or not re.fullmatch(r"[A-Za-z-]*", code):
+        raise TexgenError(f"{path}: language.code must be a language's code, such as zh.")
     rule = str(head.get("plural", "n != 1"))
     try:
         plural = c2py(rule)
@@ -132,7 +135,7 @@ def _read(path: Path) -> Catalogue:
     for key, forms in strings.items():
         if len(forms) not in (1, count):
             raise TexgenError(f"{path}: {key} has {len(forms)} forms, and language.plural {rule!r} chooses among {count}.")
-    return Catalogue(str(path), strings, str(head.get("code", "")), plural, tuple(fonts), babel)
+    return Catalogue(str(path), strings, code, plural, tuple(fonts), babel)
 
 
 def is_font_name(text: str) -> bool:

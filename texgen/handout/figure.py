@@ -11,8 +11,8 @@ from texgen.figures import Figure, FigureOptions, draw
 from texgen.figures.model import HOLE, Block, Panel
 from texgen.figures.panels import in_memory, operand_letters
 from texgen.handout.dice import Dice
-from texgen.handout.questions import Cell, Question, View
-from texgen.specs import CopySpec, LayoutSpec, MmaSpec, Spec, TVMap, TVSpec
+from texgen.handout.questions import Askable, Cell, Question, View, decoy_counts
+from texgen.specs import CopySpec, LayoutSpec, MmaSpec, TVMap, TVSpec
 
 PAPERS = {"a4": (210.0, 297.0), "letter": (215.9, 279.4)}
 """Width and height in millimetres."""
@@ -23,8 +23,8 @@ TALLEST = 0.7
 """The most of a page's height that a figure takes, so that questions follow it."""
 SIDES = (64, 32, 24, 16, 12, 8, 4, 2)
 """Sides to which a figure is cropped."""
-MOST_BLANK = 0.4
-"""The most of a panel's cells that may be blank."""
+MOST_BLANK = 0.5
+"""The most of a figure's cells that may be blank."""
 OWNERS = 16
 """The most owners that a blank may have, since all are to be written."""
 PT_MM = 25.4 / 72.27
@@ -43,7 +43,7 @@ class Shown:
         return self.width / (self.figure.width * self.figure.aspect) * self.figure.label_size / PT_MM
 
 
-def operands(spec: Spec) -> dict[str, TVMap]:
+def operands(spec: Askable) -> dict[str, TVMap]:
     """The operands that threads hold a part of, as the figure draws them."""
     if isinstance(spec, LayoutSpec):
         return {}
@@ -52,7 +52,7 @@ def operands(spec: Spec) -> dict[str, TVMap]:
     return {x: m for x, m in spec.operands().items() if not in_memory(m)}
 
 
-def show(spec: Spec, paper: str, dice: Dice, wanted: str = "") -> Shown | None:
+def show(spec: Askable, paper: str, dice: Dice, wanted: str = "") -> Shown | None:
     """The largest part of a target's figure whose labels print in at least SMALLEST_PT; ``wanted``: its operands.
 
     None where no thread holds a part of any operand. Raises UsageError for operands that the target has not.
@@ -74,7 +74,7 @@ def show(spec: Spec, paper: str, dice: Dice, wanted: str = "") -> Shown | None:
     return best
 
 
-def _choices(spec: Spec, dice: Dice, letters: Sequence[str]) -> Iterable[FigureOptions]:
+def _choices(spec: Askable, dice: Dice, letters: Sequence[str]) -> Iterable[FigureOptions]:
     """Options from the whole figure to a small part of one operand, first those that show more."""
     plain = FigureOptions(title="", caption=False, legend=False, label="full")
     if isinstance(spec, LayoutSpec):
@@ -141,15 +141,17 @@ def letters(count: int) -> list[str]:
 
 
 def decoys(view: View, questions: Sequence[Question]) -> frozenset[Cell]:
-    """Cells to leave empty beside those that are themselves an answer, as many as these and at least two."""
+    """Cells to leave empty beside those that are themselves an answer, so that these do not stand out."""
     taken = frozenset(c for q in questions for c in q.cells)
-    found = [c for q in questions if q.found for c in q.cells if view.shows(*c)]
     out: set[Cell] = set()
-    for key in {c[0]: None for c in found}:
-        count = max(2, sum(c[0] == key for c in found))
-        free = [c for c in _cells(view, key) if c not in taken]
-        out |= set(view.dice.shuffled(free)[:count])
+    for key, count in decoy_counts(view, questions).items():
+        out |= set(view.dice.shuffled(c for c in _cells(view, key) if c not in taken)[:count])
     return frozenset(out)
+
+
+def room(view: View) -> int:
+    """How many cells of a figure may be blank."""
+    return int(MOST_BLANK * sum(p.fill.size for p in view.panels.values()))
 
 
 def choose_blanks(view: View, count: int, taken: frozenset[Cell]) -> list[Blank]:
@@ -158,8 +160,8 @@ def choose_blanks(view: View, count: int, taken: frozenset[Cell]) -> list[Blank]
     waiting = {}
     for key in keys:
         free = [c for c in _cells(view, key) if c not in taken and _askable(view, c)]
-        room = int(MOST_BLANK * len(_cells(view, key))) - sum(c[0] == key for c in taken)
-        waiting[key] = view.dice.shuffled(free)[: max(0, room)]
+        waiting[key] = view.dice.shuffled(free)
+    count = min(count, room(view) - len(taken))
     chosen: list[Cell] = []
     while len(chosen) < count and any(waiting.values()):
         for key in keys:

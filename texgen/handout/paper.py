@@ -67,7 +67,7 @@ def _section(section: Section, handout: Handout, key: bool, number: int, templat
     if section.view.maps:
         blank = "tv" if any(len(p.lines) > 1 for p in section.view.panels.values()) else "thread"
     return {
-        "heading": heading(section), "notes": [plain(n) for n in notes(section, catalogue)], "figure": drawn,
+        "heading": heading(section, catalogue), "notes": [plain(n) for n in notes(section, catalogue)], "figure": drawn,
         "task": plain(catalogue.say(f"sheet.blank-{blank}")) if section.blanks else [],
         "blanks": [(b.letter, blank_answer(section, b)) for b in section.blanks],
         "questions": [_question(q, handout, number + i + 1) for i, q in enumerate(section.questions)],

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from texgen.figures.model import Panel
 from texgen.handout.dice import Dice
-from texgen.specs import CopySpec, LayoutSpec, MmaSpec, Spec, TVMap
+from texgen.specs import CopySpec, LayoutSpec, MmaSpec, TVMap, TVSpec
 
 LEVELS = ("easy", "medium", "hard")
 DIFFICULTIES = (*LEVELS, "mixed")
 MOST_OF_A_KIND = 4
 """How often one kind of question may stand on a sheet, about other cells each time."""
 
+Askable: TypeAlias = MmaSpec | CopySpec | TVSpec | LayoutSpec
+"""The specs that there are questions about."""
 Cell: TypeAlias = tuple[str, int, int]
 """(panel, row, column) in the operand's own indices."""
 Step: TypeAlias = tuple[str, Mapping[str, Any]]
@@ -47,7 +50,7 @@ class Question:
 class View:
     """A spec and what of it the sheet shows: its panels by key."""
 
-    spec: Spec
+    spec: Askable
     panels: Mapping[str, Panel]
     dice: Dice
     maps: Mapping[str, TVMap] = field(default_factory=dict)
@@ -92,8 +95,11 @@ def kinds(view: View) -> Sequence[Kind]:
     return (*held, *ask_copy.KINDS) if isinstance(view.spec, CopySpec) else held
 
 
-def choose(view: View, count: int, difficulty: str, kinds: Iterable[Kind]) -> list[Question]:
-    """Up to ``count`` questions, the easy first: every kind before one comes again, levels in turn where they are mixed."""
+def choose(view: View, count: int, difficulty: str, kinds: Iterable[Kind], room: int) -> list[Question]:
+    """Up to ``count`` questions, the easy first: every kind before one comes again, levels in turn where they are mixed.
+
+    They leave at most ``room`` cells empty, decoys included.
+    """
     levels = LEVELS if difficulty == "mixed" else (difficulty,)
     operands = list(view.maps) or [""]
     waiting = {level: view.dice.shuffled(k for k in kinds if k.level == level) for level in levels}
@@ -102,7 +108,7 @@ def choose(view: View, count: int, difficulty: str, kinds: Iterable[Kind]) -> li
     stale = 0
     while len(chosen) < count and stale < 2 * len(levels):
         level = min(levels, key=lambda x: (sum(q.level == x for q in chosen) + used.get(f"!{x}", 0), LEVELS.index(x)))
-        question = _next(view, waiting[level], used, chosen, operands)
+        question = _next(view, waiting[level], used, chosen, operands, room)
         if question is None:
             used[f"!{level}"] = used.get(f"!{level}", 0) + count  # this level has no more: the others go on
             stale += 1
@@ -111,7 +117,9 @@ def choose(view: View, count: int, difficulty: str, kinds: Iterable[Kind]) -> li
     return sorted(chosen, key=lambda q: LEVELS.index(q.level))
 
 
-def _next(view: View, kinds: Sequence[Kind], used: dict[str, int], chosen: list[Question], operands: list[str]) -> Question | None:
+def _next(
+    view: View, kinds: Sequence[Kind], used: dict[str, int], chosen: list[Question], operands: list[str], room: int
+) -> Question | None:
     """The next question of one level: the kind that was asked least."""
     for kind in sorted(kinds, key=lambda k: used.get(k.name, 0)):
         if used.get(kind.name, 0) >= MOST_OF_A_KIND:
@@ -120,10 +128,22 @@ def _next(view: View, kinds: Sequence[Kind], used: dict[str, int], chosen: list[
             if kind.once and any(q.kind == kind.name and q.subject.get("operand", "") == operand for q in chosen):
                 continue
             question = kind.make(view, operand)
-            if question is not None and fits(question, chosen):
+            if question is not None and fits(question, chosen) and empty_cells(view, [*chosen, question]) <= room:
                 used[kind.name] = used.get(kind.name, 0) + 1
                 return question
     return None
+
+
+def decoy_counts(view: View, questions: Iterable[Question]) -> dict[str, int]:
+    """How many cells of a panel stay empty beside those that are an answer: as many as these, and at least two."""
+    found = Counter(c[0] for q in questions if q.found for c in q.cells if view.shows(*c))
+    return {key: max(2, n) for key, n in found.items()}
+
+
+def empty_cells(view: View, questions: Sequence[Question]) -> int:
+    """How many cells questions leave empty, decoys included."""
+    hidden = sum(view.shows(*c) for q in questions for c in q.cells)
+    return hidden + sum(decoy_counts(view, questions).values())
 
 
 def fits(question: Question, others: Iterable[Question]) -> bool:

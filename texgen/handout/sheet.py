@@ -16,7 +16,7 @@ from texgen.handout.ask_tv import element
 from texgen.handout.catalogue import Catalogue, is_font_name, load
 from texgen.handout.dice import Dice
 from texgen.handout.figure import Blank, Shown
-from texgen.handout.questions import DIFFICULTIES, LEVELS, Cell, Question, View, choose, kinds
+from texgen.handout.questions import DIFFICULTIES, LEVELS, Askable, Cell, Question, View, choose, kinds
 from texgen.layouts import Swizzle
 from texgen.specs import CopySpec, LayoutSpec, MmaSpec, Spec, TVSpec
 
@@ -59,7 +59,7 @@ class Section:
     """One target on the sheet: its figure whole, its blanks, its questions, the cells left empty without a letter."""
 
     name: str
-    spec: Spec
+    spec: Askable
     shown: Shown | None
     view: View
     questions: tuple[Question, ...]
@@ -109,20 +109,23 @@ def handout(specs: Sequence[tuple[str, Spec]], options: SheetOptions | None = No
     warnings += dict.fromkeys(w for _, spec in specs for w in spec.warnings)
     sections = []
     for index, (name, spec) in enumerate(specs):
+        if not isinstance(spec, Askable):
+            raise TexgenError(f"A handout asks about MMAs, copies, thread-value layouts and layouts, and {name or 'a target'} is a {spec.kind}.")
         section = _section(name, spec, options, Dice(f"{options.seed}/{index}"))
         sections.append(section)
         for what, asked, got in (("questions", options.questions, len(section.questions)), ("blanks", options.blanks, len(section.blanks))):
             if got < asked:
-                warnings.append(f"{heading(section)} has {got} {what}, not the {asked} that were asked for: there are no more of this difficulty."
-                                if what == "questions" else f"{heading(section)} has {got} blanks, not the {asked} that were asked for: there is no room for more.")  # fmt: skip
+                warnings.append(f"{heading(section, catalogue)} has {got} {what}, not the {asked} that were asked for: there are no more of this difficulty."
+                                if what == "questions" else f"{heading(section, catalogue)} has {got} blanks, not the {asked} that were asked for: there is no room for more.")  # fmt: skip
     return Handout(tuple(sections), options, catalogue, tuple(warnings))
 
 
-def _section(name: str, spec: Spec, options: SheetOptions, dice: Dice) -> Section:
+def _section(name: str, spec: Askable, options: SheetOptions, dice: Dice) -> Section:
     shown = pictures.show(spec, options.paper, dice, options.operand)
     panels = pictures.panels_of(shown.figure) if shown else {}
     view = View(spec, panels, dice, pictures.operands(spec))
-    questions = tuple(choose(view, options.questions, options.difficulty, kinds(view)))
+    room = pictures.room(view)
+    questions = tuple(choose(view, options.questions, options.difficulty, kinds(view), room - min(options.blanks, room // 2)))
     if options.questions and not questions:
         raise TexgenError(f"There is no {options.difficulty} question to ask of {name or 'this target'}: take another --difficulty or target.")
     hidden = frozenset(c for q in questions for c in q.cells if view.shows(*c))
@@ -131,7 +134,7 @@ def _section(name: str, spec: Spec, options: SheetOptions, dice: Dice) -> Sectio
     return Section(name, spec, shown, view, questions, blanks, empty)
 
 
-def heading(section: Section) -> str:
+def heading(section: Section, catalogue: Catalogue) -> str:
     """The target's name and tile; of a layout of offsets its text, which is what is asked about."""
     spec = section.spec
     if isinstance(spec, LayoutSpec):
@@ -139,7 +142,7 @@ def heading(section: Section) -> str:
     if isinstance(spec, MmaSpec):
         return f"{spec.name or section.name}  {'×'.join(map(str, spec.tile_mnk))}".strip()
     tile: tuple[int, int] = spec.map.tile if isinstance(spec, TVSpec) else spec.tile
-    return f"{spec.name}  {tile[0]}×{tile[1]}".strip()
+    return f"{spec.name or catalogue.say('panel.TV')}  {tile[0]}×{tile[1]}"
 
 
 def blank_answer(section: Section, blank: Blank) -> str:
@@ -149,12 +152,12 @@ def blank_answer(section: Section, blank: Blank) -> str:
     if operand is None:
         return f"({row},{column}): {blank.label[0]}"
     own = operand.owners(row, column)
-    if operand.values == 1:
+    if len(blank.label) == 1:
         return f"{element(key, row, column)}: {' '.join(f'T{o.thread}' for o in own)}"
     return f"{element(key, row, column)}: {', '.join(f'T{o.thread} V{o.value}' for o in own)}"
 
 
-def localised(figure: Figure, spec: Spec, catalogue: Catalogue) -> Figure:
+def localised(figure: Figure, spec: Askable, catalogue: Catalogue) -> Figure:
     """The figure with its panels' titles from the catalogue."""
     panels = []
     for p in figure.panels:
