@@ -327,7 +327,7 @@ def _run(listed: list[Block], here: Path) -> int:
     return ran
 
 
-@pytest.mark.parametrize("page", ["paper.rst", "blog.md", "class.rst"])
+@pytest.mark.parametrize("page", ["paper.rst", "blog.md", "class.rst", "style.rst"])
 def test_start_here(page: str, tmp_path: Path) -> None:
     """Each page's commands run in order in an empty folder and print what the page shows."""
     assert _run(blocks(DOCS / "start" / page), tmp_path) >= 3
