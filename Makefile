@@ -9,7 +9,7 @@ PYTEST_ARGS ?=
 
 OUT ?= docs/results
 
-.PHONY: site figures test test-gpu measure lint bench wheel clean
+.PHONY: site figures test properties fuzz test-gpu measure lint bench wheel clean
 
 site: $(VENV)/.documented
 	$(RUN)/python -m sphinx -q -W -n --keep-going -j auto -b html -d build/doctrees docs build/site
@@ -21,6 +21,17 @@ figures: $(VENV)/.installed
 
 test: $(VENV)/.tested
 	$(RUN)/python -m pytest -n auto $(PYTEST_ARGS)
+
+# every property with ten thousand examples (hours), in place of the few of make test
+properties: $(VENV)/.tested
+	HYPOTHESIS_PROFILE=full $(RUN)/python -m pytest tests/properties $(PYTEST_ARGS)
+
+# a fuzzer (atheris, Linux) on each parser, the JSON reader and the options: make fuzz SECONDS=60
+SECONDS ?= 60
+FUZZED  ?= layout_text cpp printout json options
+fuzz: $(VENV)/.tested
+	$(PIP) -e ".[fuzz]"
+	for target in $(FUZZED); do $(RUN)/python tests/fuzz $$target $(SECONDS) || exit 1; done
 
 test-gpu:
 	PYTHONPATH=. $(PYTHON) -m pytest -m gpu $(PYTEST_ARGS)

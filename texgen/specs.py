@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -26,6 +27,8 @@ WIDTHS = {
     "u16": 16, "e4m3": 8, "e5m2": 8, "e8m0": 8, "s8": 8, "u8": 8, "e2m3": 6, "e3m2": 6, "e2m1": 4, "s4": 4, "u4": 4, "b1": 1,
 }  # fmt: skip
 """Widths of the dtypes in bits."""
+LONGEST_TEXT = 20_000
+"""The longest name, note or layout text that is read, in characters."""
 MEMORIES = {"rmem": "registers", "smem": "shared memory", "tmem": "tensor memory", "gmem": "global memory"}
 
 
@@ -383,13 +386,13 @@ class _Reader:
     def string(self, key: str) -> str:
         value = self.data.get(key, "")
         if not isinstance(value, str) or not _is_text(value):
-            raise self.fail(key, "a string of Unicode text")
+            raise self.fail(key, f"a string of Unicode text of at most {LONGEST_TEXT:,} characters")
         return value
 
     def strings(self, key: str) -> tuple[str, ...]:
         value = self.data.get(key, [])
         if not isinstance(value, list) or not all(isinstance(x, str) and _is_text(x) for x in value):
-            raise self.fail(key, "a list of strings")
+            raise self.fail(key, f"a list of strings of at most {LONGEST_TEXT:,} characters")
         return tuple(value)
 
     def ints(self, key: str, n: int) -> Any:
@@ -407,9 +410,15 @@ class _Reader:
             raise self.fail(key, f"rectangular; its rows have {min(widths)} to {max(widths)} entries")
         if len(value) * widths.pop() > MAX_ENTRIES:
             raise self.fail(key, f"at most {MAX_ENTRIES:,} entries")
-        if not all(type(x) is int and abs(x) < 1 << 62 for row in value for x in row):
+        if set(map(type, chain.from_iterable(value))) != {int}:  # a bool is none here, and JSON has NaN and 1e999
             raise self.fail(key, "a list of lists of integers")
-        return np.asarray(value, dtype=np.int64)
+        try:
+            table = np.asarray(value, dtype=np.int64)
+        except OverflowError:
+            table = np.full((1, 1), 1 << 62)
+        if ((table >= 1 << 62) | (table <= -(1 << 62))).any():
+            raise self.fail(key, "a list of lists of integers of less than 63 bits")
+        return table
 
     def tv(self, key: str | None, tile: tuple[int, int] | None) -> TVMap:
         """A TVMap under ``key`` (the object itself if None). Entries are indices or ``[row, column]`` pairs."""
@@ -508,8 +517,8 @@ def _size_within(shape: Any, most: int) -> int:
 
 
 def _is_text(value: str) -> bool:
-    """False for lone surrogates, which no file can hold."""
-    return not any(0xD800 <= ord(c) <= 0xDFFF for c in value)
+    """False for lone surrogates, which no file can hold, and for what no picture can."""
+    return len(value) <= LONGEST_TEXT and not any(0xD800 <= ord(c) <= 0xDFFF for c in value)
 
 
 def _pairs(raw: Any) -> bool:

@@ -15,11 +15,11 @@ from texgen.api import Drawing
 from texgen.checks import check
 from texgen.errors import TexgenError
 from texgen.figures import FigureOptions
-from texgen.sources import CALLABLE, ReadOptions, _read_text, cpp, json_file, printout
+from texgen.sources import CALLABLE, LONGEST, ReadOptions, _read_text, cpp, json_file, printout
 from texgen.sources import text as layouts
 from texgen.specs import Spec, all_to_json, flat, from_dict
 
-DRAWN = 4096
+DRAWN = 600
 """The most cells that a target draws: beyond it only reading is tried."""
 
 
@@ -48,8 +48,8 @@ def drawn(specs: Any) -> None:
 
 
 def as_target(text: str) -> None:
-    """The text as a user gives it, unless it names a program or a file."""
-    if not (CALLABLE.fullmatch(text.strip()) or text.strip().endswith((".py", ".json"))):
+    """The text as a user gives it, unless it names a program, a file or an atom (to name the nearest ones takes its time)."""
+    if len(text) > LONGEST or (not (CALLABLE.fullmatch(text.strip()) or text.strip().endswith((".py", ".json"))) and any(c in text for c in "<({:")):
         drawn(explained(_read_text, text, ReadOptions()) or [])
 
 
@@ -83,7 +83,7 @@ def json_specs(data: bytes) -> None:
     if specs is None:
         return
     drawn(specs)
-    if isinstance(specs, dict | list):
+    if isinstance(specs, dict | list) or sum(x.size for x in tables(specs)) > DRAWN:
         return
     again = json_file.from_bytes(all_to_json(specs).encode(), "again.json")
     assert again == specs

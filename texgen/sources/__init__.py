@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 CALLABLE = re.compile(r"(?P<place>.+\.py|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
 LAYOUT_TEXT = re.compile(
     r"\s*(?:[(\[\d?]|_\d|(?:S|Sw)\s*<|Swizzle\s*(?:\(|<[^>]*>\s*(?:o|∘|_))|(?:[gsrt]mem_)?ptr\s*\[|!cute\.)"
-    r"|\s*(?:cute\.)?(?:Layout|make_layout)\s*\((?!.*(?:\{\}|make_shape|Shape|Int|[A-Za-z_]\w*\s*<))",
+    r"|\s*(?:cute\.)?(?:Layout|make_layout)\s*\((?!.*(?:\{\}|make_shape|Shape|Int|\w\s*<))",
     re.DOTALL,
 )
 """What layout text begins with; ``make_layout(`` of C++ (``Shape<``, ``_4{}``) goes to the other grammar."""

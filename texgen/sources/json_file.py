@@ -14,7 +14,7 @@ from texgen.specs import LayoutSpec, Spec, TVSpec, from_dict
 
 MOST_BYTES = 64 << 20
 """The largest file that is read."""
-MOST_MEMORY = 380 << 20
+MOST_MEMORY = 240 << 20
 """What a file's text and its Python objects may take, by an estimate that is on the safe side."""
 MOST_SETS = 8
 """How deep dicts and lists of specs may be nested."""
@@ -95,7 +95,7 @@ def noted(spec: Spec) -> Spec:
     from texgen.sources.smem import recognise_swizzle
 
     if isinstance(spec, TVSpec):
-        if spec.map.layout:
+        if spec.map.layout or spec.map.tv.size != spec.map.cells:
             return spec
         by_value = f"thread + {spec.map.threads} value"
         for index, table in ((by_value, spec.map.tv.T), (f"value + {spec.map.values} thread", spec.map.tv)):

@@ -78,7 +78,7 @@ maybe_end = maybe(r"\Z")
 maybe_compose = maybe("[o∘◦○⚬]", "'o'")
 times = token("[x×X,]", "','")
 
-INTEGER = r"[-−]?_?[-−]?[0-9]+"
+INTEGER = r"(?:[-−]_?|_[-−]?)?[0-9]+"
 number = token(
     rf"{INTEGER}(?:@_?[0-9]+)*"  # 4, _4, 1@0
     rf"|(?:Int|C)\s*<\s*{INTEGER}\s*>(?:\s*\{{\s*\}})?"  # Int<4>{}
@@ -99,11 +99,13 @@ mlir_end = token('">', "'\">'")
 def _leaf() -> Rule:
     at = yield index
     word = (yield number).replace("−", "-")
+    if word[0] == "?":
+        return Leaf(None, word, at)
     if "@" in word:
         value, *modes = (int(x.replace("_", "")) for x in word.split("@"))
         return Leaf(Basis(value, tuple(reversed(modes))), word, at)
     digits = re.search(r"-?_?-?[0-9]+", word)
-    return Leaf(int(digits[0].replace("_", "")) if digits and word[0] != "?" else None, word, at)
+    return Leaf(int(digits[0].replace("_", "")) if digits else None, word, at)
 
 
 def _element() -> Rule:

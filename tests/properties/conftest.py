@@ -1,0 +1,11 @@
+"""How many examples a property gets: a few, the same every time, or with ``HYPOTHESIS_PROFILE=full`` ten thousand new ones."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("ci", max_examples=25, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+settings.register_profile("full", max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
