@@ -19,8 +19,6 @@ from texgen.figures.palette import palette
 from texgen.figures.panels import check_size
 from texgen.figures.place import assemble
 
-WIDEST = 48
-"""Columns of cells beyond which the MMA's operand goes below the other panels."""
 WORDS = 32
 """Columns of a panel of memory whose cells are words: the panels then stand one below the other, lanes across."""
 
@@ -52,19 +50,9 @@ def draw_chain(spec: ChainSpec, options: FigureOptions) -> Figure:
     title = options.title if options.title is not None else spec.name
     alt = _alternative(view)
     return assemble(
-        "chain", spec.name, title, _placed(panels, stacked), palette(options.palette), legend, legend_title,
+        "chain", spec.name, title, [[p] for p in panels] if stacked else [[*panels]], palette(options.palette), legend, legend_title,
         _caption(view, warp) if options.caption else [], alt, spec.warnings,
     )  # fmt: skip
-
-
-def _placed(panels: list[Panel], stacked: bool) -> list[list[Panel | None]]:
-    """All in a row, or one below the other; a wide operand below the others."""
-    if stacked:
-        return [[p] for p in panels]
-    if sum(p.width for p in panels) <= WIDEST or len(panels) < 2:
-        return [[*panels]]
-    first: list[Panel | None] = [*panels[:-1]]
-    return [first, [panels[-1], *[None] * (len(first) - 1)]]
 
 
 def _legend(view: View, panels: list[Panel]) -> tuple[list[LegendItem], str]:

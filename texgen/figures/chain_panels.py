@@ -185,19 +185,22 @@ def register_panel(view: View, across: bool = False) -> tuple[Panel, int]:
     keys, wrong = view.keys[np.ix_(lanes, found.order)], found.wrong[np.ix_(lanes, found.order)]
     dim = ~(view.shown if view.picked is None else view.picked)[np.ix_(lanes, found.order)]
     count = -(-arrives.shape[1] // packed)
-    starts = np.arange(count) * packed
+    registers = np.arange(count)
+    if view.cropped:
+        kept = view.shown[np.ix_(lanes, found.order)].any(axis=0)
+        registers = np.array([r for r in range(count) if kept[r * packed : (r + 1) * packed].any()])
+    starts = registers * packed
     fill = view.fills(keys[:, starts])
-    for i in range(count):
-        part = slice(i * packed, (i + 1) * packed)
+    for i, start in enumerate(starts.tolist()):
+        part = slice(start, start + packed)
         fill[wrong[:, part].any(axis=1), i] = HOLE
         fill[dim[:, part].all(axis=1), i] = DIMMED
     lines: tuple[list[list[str]], ...] = ()
-    if view.labelled(count):
+    if view.labelled(len(registers)):
         texts = [[_held(view, row[s : s + packed]) for s in starts.tolist()] for row in arrives.tolist()]
         most = max(len(t) for row in texts for t in row)
         lines = tuple([[t[i] if i < len(t) else "" for t in row] for row in texts] for i in range(most))
     what = f"Registers of warp {warp}" if found.fragment.threads > WARP else "Registers"
-    registers = np.arange(count)
     if across:
         turned = tuple([list(row) for row in zip(*line, strict=True)] for line in lines)
         return Panel("registers", what, registers, lanes, "r", "T", fill.T, turned, transposed=True), warp

@@ -165,11 +165,15 @@ def rectangles(key: IntArray) -> list[tuple[Rectangle, int]]:
 
 
 def ticks(indices: IntArray, step: int) -> list[tuple[int, str]]:
-    """(position, text) of an axis' numbers: every ``step``-th index, and the first after a gap that a crop left."""
+    """(position, text) of an axis' numbers: every ``step``-th index, and the first after a gap that a crop left.
+
+    Indices may rise by more than one a cell, as bytes and banks do.
+    """
     shown = []
     last = None
+    rise = max(1, int(np.diff(indices).min())) if len(indices) > 2 else 1
     for position, index in enumerate(indices.tolist()):
-        if index % step == 0 or (last is not None and index != last + 1):
+        if index % (rise * step) == 0 or (last is not None and index != last + rise):
             shown.append((position, str(index)))
         last = index
     return shown
