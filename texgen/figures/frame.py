@@ -51,7 +51,7 @@ def in_frame(figure: Figure, as_placed: bool) -> Placed:
     """
     arrangements = [_rows(figure)]
     if not as_placed:
-        arrangements.append([sorted((p for row in arrangements[0] for p in row if p), key=_order)])
+        arrangements.append([[*sorted(figure.panels, key=_order)]])
     placed = max((_readable(figure, x) for x in arrangements), key=lambda x: cell_mm(x.figure))
     made = placed.figure
     slack = max(0.0, made.height * FRAME_MM[0] / FRAME_MM[1] / made.aspect - made.width)

@@ -148,7 +148,7 @@ def _by_thread(spec: Spec, figure: Figure, most: int, room: float, size: int = 1
         name = _named("T" if size == 1 else "W", group)
         if size > 1:
             name += f" (T{picked.start}–T{min(picked.stop, threads) - 1})"
-        steps.append(_step(name, held, lambda o, picked=picked: o.tv[picked], room))
+        steps.append(_step(name, held, picked, slice(None), room))
     return steps, each, _all(count, "thread" if size == 1 else "warp", each)
 
 
@@ -160,16 +160,16 @@ def _by_value(spec: Spec, figure: Figure, most: int, room: float) -> tuple[list[
     held = list(_held(spec, figure))
     count = max(o.values for _, o in held)
     each, groups = _grouped(count, most)
-    steps = [_step(_named("V", g), held, lambda o, g=g: o.tv[:, g[0] : g[-1] + 1], room) for g in groups]
+    steps = [_step(_named("V", g), held, slice(None), slice(g[0], g[-1] + 1), room) for g in groups]
     return steps, each, _all(count, "value", each)
 
 
-def _step(name: str, held: list[tuple[Panel, TVMap]], pick: Callable[[TVMap], IntArray], room: float) -> Step:
-    """One step: the cells of the picked table entries, and a line that names as many as there is room for."""
+def _step(name: str, held: list[tuple[Panel, TVMap]], threads: slice, values: slice, room: float) -> Step:
+    """One step: the cells of those table entries, and a line that names as many as there is room for."""
     now: dict[str, BoolArray] = {}
     found: dict[str, list[str]] = {}
     for panel, operand in held:
-        entries = pick(operand).reshape(-1)
+        entries = operand.tv[threads, values].reshape(-1)
         mask = np.zeros(operand.cells, dtype=bool)
         mask[entries] = True
         now[panel.key] = _oriented(panel, mask.reshape(operand.tile, order="F"))

@@ -71,10 +71,9 @@ def tikz_context(slides: Slides) -> dict[str, Any]:
     for i in range(1, len(slides.steps)):
         parts = [(p.key, _paths(slides.when[p.key] == i)) for p in figure.panels if p.key not in slides.fading]
         veils.append((i + 1, [(key, paths) for key, paths in parts if paths]))
-    keys = {p.key for p in figure.panels if (slides.when[p.key] > 0).any()} | set(slides.fading)
     bare = {"fills": [], "marks": [], "label_rows": [], "down": [], "across": [], "title": ""}
-    mesh = [
-        p | bare | {"blocks": [b | {"size": 0} for b in p["blocks"]], "note_lines": p["note_lines"] if p["key"] in keys else []}
+    mesh = [  # it goes over all: where words stand across cells there are no lines to strike them through
+        p | bare | {"blocks": [b | {"size": 0} for b in p["blocks"]], "lined": p["lined"] and not p["blocks"] and not p["note_lines"]}
         for p in out["panels"]
     ]
     steps = []
