@@ -296,6 +296,8 @@ def test_values_in_another_order_are_retiled():
         ((M16,), {}, "these targets give mma"),
         ((X4, M16), {"smem": "(16,16):(0,1)"}, "several elements at one offset"),
         ((X4, M16), {"smem": X4}, "is no layout"),
+        ((X4, M16), {"smem": "(16,16):(4000000000,1)"}, "would reach element 60,000,000,015"),
+        ((X4, M16), {"at": (0, 999999)}, "would reach element"),
         ((X4, M16), {"at": "3"}, "is no place"),
         ((X4, M16), {"at": (1, -1)}, "is no place"),
         ((X4, M16), {"highlight": "M4"}, "M0 to M3"),

@@ -14,6 +14,8 @@ from texgen.specs import LayoutSpec
 
 LINE = 128
 """Bytes of a row of all 32 banks."""
+FURTHEST = 1 << 22
+"""Elements of shared memory that are followed; no GPU has as many."""
 
 
 def default_smem(tile: tuple[int, int], first_mode: bool, bits: int) -> LayoutSpec:
@@ -64,8 +66,13 @@ def covering(spec: LayoutSpec, rows: int, columns: int) -> LayoutSpec:
 
 
 def cell_at(spec: LayoutSpec) -> IntArray:
-    """The column-major cell that lies at each offset, -1 where none does."""
+    """The column-major cell that lies at each offset, -1 where none does.
+
+    Raises TexgenError for offsets that no shared memory has.
+    """
     flat = spec.offsets.reshape(-1, order="F")
+    if int(flat.max()) >= FURTHEST:
+        raise TexgenError(f"Shared memory would reach element {int(flat.max()):,}: give the layout of one tile, of at most {FURTHEST:,} elements.")
     cells = np.full(int(flat.max()) + 1, -1, dtype=np.int64)
     cells[flat] = np.arange(flat.size)
     return cells
