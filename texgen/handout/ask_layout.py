@@ -117,7 +117,7 @@ def linear(view: View, key: str) -> Question | None:
     found = int(plain_table(spec)[cell])
     steps = (("colex", {"index": index, "rows": rows, "row": cell[0], "column": cell[1]}), *offset_steps(spec, *cell))
     return Question(
-        "linear", "hard", {"index": index}, found, {"index": index, "offset": found}, steps, frozenset({(panel, *cell)}), found=True
+        "linear-before" if spec.plain is not None else "linear", "hard", {"index": index}, found, {"index": index, "offset": found}, steps, frozenset({(panel, *cell)}), found=True
     )
 
 
@@ -167,7 +167,7 @@ def step_of(view: View, key: str) -> Question | None:
     first, second = int(table[cell]), int(table[after])
     values = {"first": f"({cell[0]},{cell[1]})", "second": f"({after[0]},{after[1]})", "a": first, "b": second, "step": second - first}
     return Question(
-        "step", "easy", _about(*cell, axis=axis), second - first, values, (("step", values),),
+        "step-before" if spec.plain is not None else "step", "easy", _about(*cell, axis=axis), second - first, values, (("step", values),),
         frozenset({(panel, *cell), (panel, *after)}),
     )  # fmt: skip
 

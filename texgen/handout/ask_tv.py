@@ -231,8 +231,7 @@ def values(view: View, key: str) -> Question | None:
     counts = operand.owner_counts
     if not once_each(operand) or int(counts.min()) != int(counts.max()):
         return None
-    step = {"cells": operand.cells, "copies": int(counts.max()), "threads": operand.threads, "values": operand.values,
-            "n": operand.threads}  # fmt: skip
+    step = {"cells": operand.cells, "threads": operand.threads, "values": operand.values, "n": int(counts.max())}
     return Question(
         "values", "easy", {"operand": key}, operand.values, {"operand": name(key), "n": operand.values}, (("values", step),),
         asks=frozenset({f"values:{key}"}),
