@@ -133,23 +133,33 @@ def _alive(pid: int) -> bool:
 
 SLOW = """#!/bin/sh
 case "$1" in --version) echo slow; exit 0;; esac
-sleep 300 &
-echo $! > "{0}/child"
-echo $$ > "{0}/engine.new" && mv "{0}/engine.new" "{0}/engine"
+sleep {0} &
 wait
 """
 
 
 @pytest.fixture
-def slow_engine(tmp_path, monkeypatch) -> Path:
-    """A ``pdflatex`` on the PATH that starts a child and never ends; the folder where it writes both their numbers."""
+def slow_engine(tmp_path, monkeypatch) -> str:
+    """A ``pdflatex`` on the PATH that starts a child and never ends; gives the child's argument, by which it is known."""
     folder = tmp_path / "bin"
     folder.mkdir()
     script = folder / "pdflatex"
-    script.write_text(SLOW.format(folder))
+    seconds = f"300.{os.getpid()}{time.monotonic_ns()}"
+    script.write_text(SLOW.format(seconds))
     script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-    return folder
+    return seconds
+
+
+def running(argument: str) -> tuple[int, int] | None:
+    """(the parent's number, its own) of the process that sleeps so long."""
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if (path / "cmdline").read_bytes().split(b"\0")[:2] == [b"sleep", argument.encode()]:
+                return int((path / "stat").read_text().rpartition(")")[2].split()[1]), int(path.name)
+        except OSError:
+            continue
+    return None
 
 
 @pytest.mark.parametrize("how", ["engine", "us", "ctrl-c", "limit"])
@@ -158,10 +168,10 @@ def test_an_engine_that_is_killed_leaves_nothing(how, slow_engine, tmp_path):
     folder = tmp_path / "out"
     command = [*TEXGEN, "render", "(4,4):(4,1)", "-o", "out/a.pdf"]
     if how == "limit":
-        command = [sys.executable, "-c", "from texgen.render import engine\ntry: engine.compile_pdf('x', 'pdflatex', time_limit=1)\nexcept engine.TexFailure as e: print(e)"]
+        command = [sys.executable, "-c", "from texgen.render import engine\ntry: engine.compile_pdf('x', 'pdflatex', time_limit=4)\nexcept engine.TexFailure as e: print(e)"]
     process = start(command, tmp_path)
-    wait_for(lambda: (slow_engine / "engine").exists() or process.poll() is not None)
-    engine, child = (int((slow_engine / n).read_text()) for n in ("engine", "child"))
+    wait_for(lambda: running(slow_engine) is not None or process.poll() is not None)
+    engine, child = running(slow_engine) or pytest.fail(str(process.communicate()))
     if how == "engine":
         os.kill(engine, signal.SIGKILL)
     elif how == "us":
@@ -174,7 +184,7 @@ def test_an_engine_that_is_killed_leaves_nothing(how, slow_engine, tmp_path):
     if how == "engine":
         assert process.returncode == 1 and "pdflatex was ended from outside (SIGKILL" in errors
     elif how == "limit":
-        assert "did not finish within 1 s" in said
+        assert "did not finish within 4 s" in said
     else:
         assert process.returncode == (143 if how == "us" else 130)
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from texgen.errors import TexgenError, UsageError
+from texgen.render import confine
 
 try:
     import resource
@@ -38,6 +39,13 @@ KEPT = (
     "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA",
 )  # fmt: skip
 """Variables of the environment that an engine gets."""
+SYSTEM = (
+    "/usr", "/lib", "/lib32", "/lib64", "/bin", "/opt", "/nix/store", "/gnu/store", "/var/lib/texmf", "/var/lib/texlive", "/var/cache/fontconfig",
+    "/etc/texmf", "/etc/texlive", "/etc/fonts", "/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
+    "/etc/ld.so.preload", "/etc/localtime", "/etc/locale.alias", "/dev/null", "/dev/urandom", "/dev/zero",
+)  # fmt: skip
+"""What an engine may read besides its own trees, where the kernel can hold it to that; TEXGEN_TEX_FOLDERS has more."""
+FONT_CACHES = ("lualatex", "xelatex")
 CPU_SPENT, FILE_TOO_LARGE = getattr(signal, "SIGXCPU", 0), getattr(signal, "SIGXFSZ", 0)
 INSTALL = "apt-get install texlive-latex-extra texlive-pictures"
 
@@ -78,7 +86,8 @@ def compile_pdf(
     """Compile a LaTeX document in a folder of its own and give the PDF.
 
     Shell escape is off; nothing outside of the folder is written, nothing but the TeX system and ``inputs`` (folders for
-    ``\\input`` and ``\\includegraphics``) is read; the user's own texmf tree and settings have no part in it; the engine's
+    ``\\input`` and ``\\includegraphics``) is read, which Linux itself
+    sees to (see ``confine``) and elsewhere TeX's own settings; the user's own texmf tree and settings have no part in it; the engine's
     whole process group ends at the time limit and no file may outgrow LARGEST_FILE. ``warnings`` takes the lines of the
     log that tell of something lost: a character or a font that is missing, text that runs over. Raises TexFailure with
     the first error of the log and the source line.
@@ -89,14 +98,12 @@ def compile_pdf(
         if engine == "tectonic":
             command = ["tectonic", "--untrusted", "--keep-logs", "figure.tex"]
         else:
-            command = [
-                engine,
-                "-no-shell-escape",
-                "-interaction=nonstopmode",
-                "-halt-on-error",
-                "-file-line-error",
-                "figure.tex",
-            ]
+            program = shutil.which(engine) or engine
+            options = ["-no-shell-escape", "-interaction=nonstopmode", "-halt-on-error", "-file-line-error", "figure.tex"]
+            if engine == "lualatex":
+                options.insert(0, "-nosocket")
+            cache = [_font_cache(folder)] if engine in FONT_CACHES else []
+            command = confine.command(program, options, [*_system(program), *map(str, inputs)], [folder, "/dev/null", *cache])
         status = _run(command, path, _environment(engine, path, inputs), time_limit)
         pdf = path / "figure.pdf"
         log = path / "figure.log"
@@ -196,13 +203,24 @@ def _environment(engine: str, folder: Path, inputs: Sequence[Path]) -> dict[str,
         "HOME": nowhere, "TEXMFHOME": nowhere, "TEXMFCONFIG": nowhere, "TEXMFVAR": nowhere,
         "openin_any": "p", "openout_any": "p", "shell_escape": "f", "TEXMFOUTPUT": str(folder),
     }  # fmt: skip
-    if engine in ("lualatex", "xelatex"):
+    if engine in FONT_CACHES:
         confined["TEXMFCACHE"] = confined["TEXMFVAR"] = _font_cache(nowhere)
     layout = {"max_print_line": "1000", "error_line": "254", "half_error_line": "238"}
     memory = {"extra_mem_top": str(BIG), "extra_mem_bot": str(BIG)}
     folders = "".join(f"{p}{os.pathsep}" for p in inputs)
     # The date in a PDF is not that of the run: the same figure gives the same bytes.
     return {"SOURCE_DATE_EPOCH": EPOCH} | kept | confined | layout | memory | {"TEXINPUTS": f".{os.pathsep}{folders}"}
+
+
+def _system(program: str) -> list[str]:
+    """What a TeX engine reads: the system's programs and its own trees, also those of an installation elsewhere."""
+    found = [*SYSTEM, *filter(None, os.environ.get("TEXGEN_TEX_FOLDERS", "").split(os.pathsep))]
+    for path in {Path(os.path.abspath(program)), Path(os.path.realpath(program))}:
+        found.append(str(path.parent))
+        for prefix in path.parents[1:3]:  # bin/pdflatex, bin/x86_64-linux/pdflatex
+            if (prefix / "share" / "texmf-dist").is_dir() or (prefix / "texmf-dist").is_dir():
+                found += [str(prefix), str(prefix.parent / "texmf-local")]
+    return sorted(set(found))
 
 
 def _font_cache(otherwise: str) -> str:
