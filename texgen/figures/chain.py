@@ -97,9 +97,11 @@ def _reading(view: View, warp: int) -> list[Line]:
     lane, cell = int(found.lanes[t, own]), int(found.arrives[t, v])
     width = spec.vector * spec.bits
     lines = []
-    if found.is_matrix and unit_bits(view) >= width:
-        access = own // (found.order.size // found.addresses.shape[1])
-        at = int(found.addresses[lane, access])
+    access = own // (found.order.size // found.addresses.shape[1])
+    at = int(found.addresses[lane, access])
+    if found.is_matrix and at % width:
+        pass  # a misaligned address has no cell of its own to point at, and a warning says so
+    elif found.is_matrix and unit_bits(view) >= width:
         start = _cell_of(spec, at // spec.bits)
         takers = np.flatnonzero(((found.lanes == lane) & (found.matrices == found.matrices[t, own])).any(axis=1))
         lines.append(Line(
