@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import sys
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -16,6 +17,7 @@ from texgen.errors import TexgenError, UsageError
 from texgen.figures import Figure, FigureOptions, draw
 from texgen.several import several
 from texgen.specs import Spec, flat, to_json
+from texgen.visible import one_line
 
 SUFFIXES = (".tikz", ".tex", ".pdf", ".svg", ".html", ".png", ".txt", ".json")
 _FIGURE_OPTIONS = tuple(FigureOptions.__dataclass_fields__)
@@ -23,7 +25,7 @@ _FIGURE_OPTIONS = tuple(FigureOptions.__dataclass_fields__)
 
 def say(message: str) -> None:
     """A remark for the user, one line on stderr."""
-    print(f"texgen: {message}", file=sys.stderr)
+    print(f"texgen: {one_line(message)}", file=sys.stderr)
 
 
 SMALLEST_PRINT_PT = 4.0
@@ -278,9 +280,10 @@ class Drawings(Mapping[str, Drawing]):
 
 
 def file_part(name: str) -> str:
-    """A name as part of a file name: letters, digits, ``.``, ``_``, ``-``."""
-    kept = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
-    return kept.strip("._")[:120] or "figure"
+    """A name as part of a file name: letters, digits, ``.``, ``_``, ``-``, at most 120 bytes of UTF-8 (file systems take 255)."""
+    kept = "".join(c if c.isalnum() or c in "._-" else "_" for c in unicodedata.normalize("NFC", name[:1000]))
+    short = kept.strip("._").encode()[:120].decode(errors="ignore")
+    return short.rstrip("._") or "figure"
 
 
 def figure(target: Any, *, templates: Sequence[str | Path] = (), **options: Any) -> Any:
@@ -317,11 +320,6 @@ def chain(*targets: Any, smem: Any = None, operand: str = "", at: Any = None, te
     return Drawing(read_chain(targets, smem=smem, operand=operand, at=at, **options), FigureOptions.of(**look), templates)
 
 
-def unique(names: Sequence[str]) -> list[str]:
-    """The names, numbered from the second on where they are the same (without regard to case, as some file systems).
-
-    >>> unique(["a_b", "c", "A_b"])
-    ['a_b', 'c', 'A_b-2']
 def timeline(
     stages: int | None = None, k_tiles: int | None = None, k_blocks: int | None = None, *, fault: str = "", protocol: Any = None,
     measured: str | Path | None = None, name: str = "", templates: Sequence[str | Path] = (), **options: Any,
@@ -340,6 +338,11 @@ def timeline(
     return Drawing(spec, look, templates)
 
 
+def unique(names: Sequence[str]) -> list[str]:
+    """The names, numbered from the second on where they are the same (without regard to case, as some file systems).
+
+    >>> unique(["a_b", "c", "A_b"])
+    ['a_b', 'c', 'A_b-2']
     """
     seen: set[str] = set()
     out = []

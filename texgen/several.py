@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from texgen.errors import TexgenError, TexgenWarning, UsageError
+from texgen.visible import one_line
 
 
 def several(entries: Mapping[str, Any], action: Callable[[str, Any], Any]) -> dict[str, Any]:
@@ -40,7 +41,7 @@ def plain_warnings() -> None:
 
     def show(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
         if issubclass(category, TexgenWarning):
-            print(f"texgen: warning: {message}", file=sys.stderr)
+            print(f"texgen: warning: {one_line(str(message))}", file=sys.stderr)
         else:
             shown(message, category, *place, **more)
 

@@ -6,6 +6,7 @@ Index order is CuTe's: column-major in the operand's tile, ``m + M*k`` for A, ``
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +17,7 @@ import numpy as np
 
 from texgen.errors import TexgenError
 from texgen.layouts import MAX_ENTRIES, IntArray, Swizzle
+from texgen.visible import ACTING
 
 if TYPE_CHECKING:
     from texgen.chains.spec import ChainSpec
@@ -320,7 +322,12 @@ def _value(value: Any, indent: int) -> str:
         return "{\n" + inner + "\n" + pad + "}"
     if isinstance(value, list) and value and isinstance(value[0], list):
         return "[\n" + ",\n".join(f"{pad}  {json.dumps(row)}" for row in value) + "\n" + pad + "]"
-    return json.dumps(value, ensure_ascii=False)
+    return ACTING.sub(_escaped, json.dumps(value, ensure_ascii=False))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """A character as JSON escapes it: the file may be shown on a terminal."""
+    return json.dumps(found[0])[1:-1]
 
 
 # --- JSON in ---------------------------------------------------------------------------------------------------------

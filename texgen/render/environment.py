@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from contextlib import suppress
 from functools import cache
@@ -41,9 +42,14 @@ class _CompiledTemplates(jinja2.FileSystemBytecodeCache):
 
 
 def _bytecode_cache() -> jinja2.BytecodeCache | None:
-    """In the user's cache folder; None where that cannot be made."""
+    """In the user's cache folder; None where that cannot be made.
+
+    Jinja knows a compiled template by its source alone, and what it compiles to depends on the settings below too (with
+    those of another version markup would go unescaped): each state of this file has a folder of its own.
+    """
     base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or str(Path.home() / ".cache")
-    folder = Path(base) / "texgen" / "templates"
+    settings = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]
+    folder = Path(base) / "texgen" / "templates" / settings
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except (OSError, RuntimeError):
