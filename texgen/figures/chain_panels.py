@@ -187,7 +187,7 @@ def register_panel(view: View, across: bool = False) -> tuple[Panel, int]:
     count = -(-arrives.shape[1] // packed)
     registers = np.arange(count)
     if view.cropped:
-        kept = view.shown[np.ix_(lanes, found.order)].any(axis=0)
+        kept: BoolArray = np.asarray(view.shown[np.ix_(lanes, found.order)].any(axis=0))
         registers = np.array([r for r in range(count) if kept[r * packed : (r + 1) * packed].any()])
     starts = registers * packed
     fill = view.fills(keys[:, starts])
