@@ -17,6 +17,7 @@ from sphinx.util.docutils import SphinxDirective
 
 import texgen
 from texgen import cli
+from texgen.batch.listing import KEYS as BATCH_KEYS
 from texgen.render import context as contexts
 from texgen.render.environment import home
 from texgen.render.svg import svg_context
@@ -237,9 +238,14 @@ def signatures() -> dict[str, Any]:
     return {"rows": [(name, str(inspect.signature(getattr(texgen, name)))) for name in ("read", "figure", "render_tikz")]}
 
 
+def batch() -> dict[str, Any]:
+    """The keys of a batch's list that are no option of a figure."""
+    return {"rows": [(name, help_text.replace("`", "``")) for name, help_text in BATCH_KEYS.items()]}
+
+
 MAKERS: dict[str, Callable[[], dict[str, Any]]] = {
     "commands": commands, "directives": directives, "settings": settings, "context": template_names, "macros": macros,
-    "templates": templates, "schema": schema, "differences": differences,
+    "batch": batch, "templates": templates, "schema": schema, "differences": differences,
 }  # fmt: skip
 
 
