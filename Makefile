@@ -9,7 +9,7 @@ PYTEST_ARGS ?=
 
 OUT ?= docs/results
 
-.PHONY: site figures test properties fuzz test-gpu measure lint bench wheel clean
+.PHONY: site figures test coverage versions properties fuzz test-gpu measure lint bench wheel clean
 
 site: $(VENV)/.documented
 	$(RUN)/python -m sphinx -q -W -n --keep-going -j auto -b html -d build/doctrees docs build/site
@@ -44,8 +44,21 @@ lint: $(VENV)/.tested
 	$(RUN)/mypy
 	MYPYPATH=docs/_ext:docs $(RUN)/mypy docs/_ext/*.py
 
+# ratios against peers and floors, into benchmarks/results.json and the README's table; wants a quiet machine
 bench: $(VENV)/.tested
+	$(PIP) -e ".[bench]"
 	$(RUN)/python -m benchmarks
+
+# the tests with branches counted, below 90 % of texgen a failure
+coverage: $(VENV)/.tested
+	$(RUN)/python -m coverage erase
+	$(RUN)/python -m coverage run -m pytest -n auto $(PYTEST_ARGS)
+	$(RUN)/python -m coverage combine -q
+	$(RUN)/python -m coverage report --skip-covered
+
+# the wheel under the oldest and the newest Python and DSL, and without the DSL
+versions: $(VENV)/.tested
+	$(RUN)/python -m tests.versions
 
 wheel: $(VENV)/.tested
 	$(PIP) build

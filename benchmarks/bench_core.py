@@ -1,7 +1,6 @@
 """Ratios against peers and floors, both sides in one run: TeX, SVG, reading, start-up.
 
-Each line prints the measured seconds of both sides, their ratio and the goal. Times are the best of several runs, taken
-in turn, since machines are shared.
+Times are the best of several runs, taken in turn, since machines are shared.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import texgen
+from benchmarks.rows import left_out, row
 from texgen.render import engine
 
 EMPTY = "\\documentclass[border=3pt]{standalone}\n\\usepackage{tikz}\n\\begin{document}\n\\begin{tikzpicture}\\end{tikzpicture}\n\\end{document}\n"
@@ -31,10 +31,6 @@ def best(*actions: Callable[[], object], rounds: int = 5) -> list[float]:
             action()
             least[i] = min(least[i], time.perf_counter() - start)
     return least
-
-
-def line(what: str, ours: float, other: float, ratio: float, goal: str) -> None:
-    print(f"{what:<66} {ours:8.3f} s  against {other:8.3f} s  ratio {ratio:7.2f}  (goal {goal})")
 
 
 def tv64() -> tuple[str, dict[str, object]]:
@@ -63,24 +59,22 @@ def dsl_source(layout: str) -> str | None:
 
 def tex() -> None:
     if "pdflatex" not in engine.available():
-        print("pdflatex is not on the PATH: its ratios are left out")
+        left_out("TeX", "pdflatex is not on the PATH")
         return
     layout, options = tv64()
     ours = texgen.figure(layout, **options).tex()
     floor, mine = best(
         lambda: engine.compile_pdf(EMPTY, "pdflatex"), lambda: engine.compile_pdf(ours, "pdflatex"), rounds=7
     )
-    line("pdflatex: our 64x64 TV figure against an empty picture", mine, floor, mine / floor, "<= 1.6")
+    row("TeX", "pdflatex of a 64×64 TV figure", mine, floor, "an empty picture", goal=1.6, shown=True)
     theirs = dsl_source(layout)
     if theirs is not None:
         (slow,) = best(lambda: plain_pdflatex(theirs), rounds=1)
-        line("pdflatex: print_latex_tv's 64x64 against ours", slow, mine, slow / mine, ">= 15")
+        row("TeX", "the same figure by the DSL's print_latex_tv", mine, slow, "print_latex_tv", inverse=True, goal=15, shown=True)
     for size in (128, 256):
         source = texgen.figure(F16, atom_layout="4,2,1", tile=f"{size},{size},16", operand="C").tex()
         (seconds,) = best(lambda source=source: engine.compile_pdf(source, "pdflatex"), rounds=2)
-        line(
-            f"pdflatex: our {size}x{size} figure against an empty picture", seconds, floor, seconds / floor, "compiles"
-        )
+        row("TeX", f"pdflatex of a {size}×{size} figure", seconds, floor, "an empty picture")
 
 
 def plain_pdflatex(source: str) -> None:
@@ -105,8 +99,8 @@ def svg() -> None:
         return texgen.figure(F16, atom_layout="2,2,1", tile="128,128,16", operand="C", label="full").svg()
 
     template, everything, floor = best(drawing.svg, whole, bare)
-    line("SVG: 128x128 with all labels against a bare loop", template, floor, template / floor, "<= 0.3 s")
-    line("SVG: the same with reading and placing", everything, floor, everything / floor, "<= 0.3 s")
+    row("SVG", "SVG of 128×128 with every label", template, floor, "its labels by a bare loop", shown=True)
+    row("SVG", "the same with reading and placing", everything, floor, "its labels by a bare loop")
 
 
 def reading() -> None:
@@ -118,7 +112,7 @@ def reading() -> None:
         from cutlass._mlir import ir
         from cutlass.cute.nvgpu import warp
     except ImportError:
-        print(f"reading: 128x128 from the catalogue {named:.3f} s (goal <= 0.05 s); no DSL here")
+        left_out("reading", "the DSL is not installed")
         return
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.create()
@@ -134,10 +128,9 @@ def reading() -> None:
 
             live, some = best(lambda: texgen.read(mma), cells)
     whole = some * 128  # 128 values a thread
-    line("reading: TiledMma 128x128, three tables, catalogue", named, whole, whole / named, "<= 0.05 s")
-    line(
-        "reading: the same from the live object (other side: C, a cell a call)", live, whole, whole / live, "<= 0.05 s"
-    )
+    what = "three tables of a 128×128 TiledMma"
+    row("reading", f"{what}, by name", named, whole, "C alone by the DSL, a cell a call", inverse=True, shown=True)
+    row("reading", f"{what}, from the live object", live, whole, "C alone by the DSL, a cell a call", inverse=True)
 
 
 def startup() -> None:
@@ -153,8 +146,8 @@ def startup() -> None:
             call("-m", "texgen", "render", "(8,8):(8,1)", "-o", "x.svg"),
             rounds=7,
         )
-    line("process: texgen --help against an empty Python", helped, python, helped / python, "<= 0.3 s")
-    line("process: texgen render '(8,8):(8,1)' -o x.svg", rendered, python, rendered / python, "<= 0.6 s")
+    row("process", "texgen --help", helped, python, "an empty Python", shown=True)
+    row("process", "texgen render '(8,8):(8,1)' -o x.svg", rendered, python, "an empty Python", shown=True)
 
 
 def main() -> None:

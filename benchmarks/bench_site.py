@@ -6,13 +6,14 @@ time of both builds is printed beside.
 
 from __future__ import annotations
 
-import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from benchmarks.rows import row
 
 DOCS = Path(__file__).parents[1] / "docs"
 JOBS = 2
@@ -36,10 +37,9 @@ def main() -> None:
         warm, warm_used, said = build(out)
         pages = len(list((out / "html").rglob("*.html")))
         figures = len(list((out / "html" / "_texgen").glob("*.svg")))
-        load = os.getloadavg()[0]
-        print(f"cold: {cold:.1f} s, {cold_used:.1f} s of processor time, for {pages} pages with {figures} figures (goal: at most 90 s)")
-        print(f"again, nothing changed: {warm:.1f} s, {warm_used:.1f} s of processor time; draws: {'drawing figures' in said} (goal: False)")
-        print(f"load of the machine afterwards: {load:.1f}")
+        assert "drawing figures" not in said
+        row("site", f"texgen's own site, {pages} pages, {figures} figures, built again", warm, cold, "the cold build")
+        row("site", "processor time of the same", warm_used, cold_used, "the cold build")
 
 
 if __name__ == "__main__":

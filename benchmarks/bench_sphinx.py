@@ -7,7 +7,6 @@ Run as ``python benchmarks/bench_sphinx.py [--jobs N] [--rounds N]``.
 
 from __future__ import annotations
 
-import argparse
 import resource
 import shutil
 import statistics
@@ -15,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from benchmarks.rows import row
 
 PAGES, ON_A_PAGE = 25, 4
 ATOM = "SM80_16x8x16_F32F16F16F32_TN"
@@ -88,10 +89,6 @@ def spent() -> float:
 
 def main() -> None:
     """Build both sites in turns and print the ratios of the medians."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         sites = {"figures": Path(temporary, "figures"), "images": Path(temporary, "images")}
         ours(sites["figures"])
@@ -99,22 +96,21 @@ def main() -> None:
         cold: dict[str, list[float]] = {name: [] for name in sites}
         warm: dict[str, list[float]] = {name: [] for name in sites}
         edited: dict[str, list[float]] = {name: [] for name in sites}
-        for _ in range(given.rounds):
+        for _ in range(ROUNDS):
             for name, folder in sites.items():
                 shutil.rmtree(folder / "out", ignore_errors=True)
-                cold[name].append(build(folder, given.jobs))
-                warm[name].append(build(folder, given.jobs))
+                cold[name].append(build(folder, JOBS))
+                warm[name].append(build(folder, JOBS))
                 page = folder / "page3.rst"
                 page.write_text(page.read_text() + "\nMore words.\n")
-                edited[name].append(build(folder, given.jobs))
-        for what, times, goal in (
-            ("cold", cold, "goal: at most 2"), ("warm", warm, "goal: at most 1.1"), ("one page edited", edited, "no goal"),
-        ):  # fmt: skip
+                edited[name].append(build(folder, JOBS))
+        for what, times, goal in (("cold", cold, 2.0), ("warm", warm, 1.1), ("one page edited", edited, None)):
             a, b = (statistics.median(times[name]) for name in ("figures", "images"))
-            print(f"{what}: 100 figures {a:.2f} s, 100 images {b:.2f} s, ratio {a / b:.2f} ({goal})")
+            row("Sphinx", f"sphinx-build of 100 figures, {what}", a, b, "100 plain images", goal=goal, shown=goal is not None)
 
 
 THEME = "furo"
+JOBS, ROUNDS = 1, 3
 
 if __name__ == "__main__":
     main()

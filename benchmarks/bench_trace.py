@@ -12,6 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.rows import row
+
 PROGRAM = Path(__file__).parents[1] / "tests" / "trace_programs" / "attention.py"
 ROUNDS = 5
 
@@ -46,18 +48,12 @@ def main() -> None:
         for _ in range(ROUNDS):
             for i, command in enumerate((plain, traced)):
                 least[i] = min(least[i], _run(command, environment))
-    print(
-        f"{'trace of the attention-like program, figures included':<66} {least[1]:8.3f} s  against {least[0]:8.3f} s  "
-        f"ratio {least[1] / least[0]:7.2f}  (goal at most 3)"
-    )
+    row("trace", "texgen trace of an attention program, figures included", least[1], least[0], "its plain run", goal=3.0, shown=True)
     command = [sys.executable, "-c", INSIDE, str(PROGRAM.parent), str(2 * ROUNDS)]
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     before, after, objects = (float(x) for x in done.stdout.split()[-3:])
-    allowed = 0.05 * before + 0.001 * objects
-    print(
-        f"{f'recording() in one compile of it, {objects:.0f} objects':<66} {after:8.3f} s  against {before:8.3f} s  "
-        f"more    {after - before:7.4f}  (goal at most {allowed:.4f})"
-    )
+    goal = 1.05 + 0.001 * objects / before
+    row("trace", f"recording() in one compile of it, {objects:.0f} objects", after, before, "without", goal=round(goal, 3))
 
 
 if __name__ == "__main__":
