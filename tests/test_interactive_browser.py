@@ -416,7 +416,7 @@ def test_a_strict_policy_lets_it_run(browser: Any, drawings: dict[str, Any], tmp
     script = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
     assert len(script) == 1
     digest = base64.b64encode(hashlib.sha256(script[0].encode()).digest()).decode()
-    policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'"
+    policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:"
     path = tmp_path / "policy.html"
     path.write_text(text.replace("<head>", f'<head><meta http-equiv="Content-Security-Policy" content="{policy}">'), encoding="utf-8")
     tab = Tab(browser)

@@ -124,8 +124,8 @@ class Drawing:
         from texgen.figures.pointing import pointing
         from texgen.render import html
 
-        make = html.element if element else html.page
-        return make(self.figure, pointing(self.spec, self.figure, self.options), self.templates)
+        make, whole = html.element if element else html.page, self.finished()
+        return make(whole.figure, pointing(self.spec, whole.figure, whole.options), self.templates)
 
     def text(self) -> str:
         """Plain text, one row of cells a line."""

@@ -125,15 +125,15 @@ def _layout(spec: LayoutSpec, figure: Figure, options: FigureOptions) -> Pointin
     )  # fmt: skip
     out = {}
     for panel in figure.panels:
-        before = panel.key == "before" and spec.plain is not None
         when = {"before": "before the swizzle", "after": "after the swizzle"}.get(panel.key, "")
-        offsets = spec.plain if before else spec.offsets
+        offsets = spec.plain if panel.key == "before" and spec.plain is not None else spec.offsets
         out[panel.key] = replace(plain, offsets=None if spec.coords else offsets, coords=spec.coords, when=when)
     if options.banks:
-        from texgen.figures import banks
+        from texgen.banks import access
+        from texgen.figures.banks import before
 
         for key, cells in out.items():
-            found = banks.access(banks.before(spec) if key == "before" else spec, options.banks)
+            found = access(before(spec) if key == "before" else spec, options.banks)
             tv = np.asarray(found.rows + rows * found.columns, dtype=np.int64)
             out[key] = replace(cells, owners=TVMap((rows, columns), tv))
     return Pointing(out)
