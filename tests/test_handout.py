@@ -173,8 +173,9 @@ def _compute(table: Table, _, operand: str, layout: str, rows: str, thread: str,
     return [f"{letter}({index % rows},{index // rows})"]
 
 
-def _per_element(table: Table, _, operand: str, *__) -> list[str]:
+def _per_element(table: Table, _, threads: str, values: str, operand: str, rows: str, columns: str) -> list[str]:
     letter = letter_of(operand)
+    assert int(threads) * int(values) == len(table.held(letter)) and [int(rows), int(columns)] == table.operand(letter)["tile"]
     cells: dict[tuple[int, int], set[int]] = {}
     for t, _v, r, c in table.held(letter):
         cells.setdefault((r, c), set()).add(t)
@@ -257,7 +258,7 @@ ROUTES = {
     r"Which element of (.+) does T(\d+) hold as its value V(\d+)\?": lambda t, q, x, th, v: ["{}({},{})".format(letter_of(x), *t.cell(letter_of(x), int(th), int(v)))],
     r"The thread-value layout of (.+) is `(.+)`; it maps \(T, V\) to the index \w \+ (\d+)·\w\. Compute which element T(\d+) holds as V(\d+)\.": _compute,
     r"How many values of (.+) does each thread hold\?": _values,
-    r"How many threads hold each element of (.+) \((\d+)×(\d+)\)\?": _per_element,
+    r"Each of (\d+) threads holds (\d+) values of (.+) \((\d+)×(\d+)\), .* How many threads hold one element\?": _per_element,
     r"The thread-value layout of (.+) maps .* value mode, .*": lambda t, q, x: stride(t, letter_of(x), (0, 1)),
     r"The thread-value layout of (.+) maps .* thread mode, .*": lambda t, q, x: stride(t, letter_of(x), (1, 0)),
     r"How many different threads hold elements of (.+) with (\w) = (\d+)\?": _line,
@@ -334,6 +335,26 @@ def test_difficulty_picks_its_own_questions(level):
     (mixed,) = made("mma", questions=9).sections
     assert [q.level for q in mixed.questions] == ["easy"] * 3 + ["medium"] * 3 + ["hard"] * 3
     assert {k.level for k in kinds(mixed.view)} == {"easy", "medium", "hard"}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_worked_answers_add_up(name):
+    """Every equation in a worked answer holds, and the answer's numbers are among those that it comes to."""
+    handout = made(name, questions=12)
+    equations = 0
+    for question in handout.sections[0].questions:
+        steps = [handout.catalogue.say(f"work.{key}", **values) for key, values in question.steps]
+        assert steps
+        for left, right in re.findall(r"([-\d·+−/()⌊⌋ ]*\d[-\d·+−/()⌊⌋ ]*(?: mod 32)?) = (−?-?\d+(?: \+ \d+·\d+)?)(?![\d/·])", " ".join(steps)):
+            if not re.search(r"[·+−/]| mod ", left):
+                continue
+            for old, new in (("·", "*"), ("−", "-"), ("/", "//"), ("⌊", "("), ("⌋", ")"), (" mod ", " % ")):
+                left, right = left.replace(old, new), right.replace(old, new)
+            assert eval(left) == eval(right), steps
+            equations += 1
+        numbers = set(re.findall(r"\d+", asked(handout, question)[1]))
+        assert numbers <= set(re.findall(r"\d+", " ".join(steps))), (steps, numbers)
+    assert equations or name == "coordinates"
 
 
 # --- what the sheet shows

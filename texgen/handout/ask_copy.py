@@ -49,10 +49,12 @@ def kept(view: View, key: str) -> Question | None:
         return None
     source, destination = sides
     thread = view.dice.below(min(source.threads, destination.threads))
-    both = sorted(set(source.tv[thread].tolist()) & set(destination.tv[thread].tolist()))
     rows = source.tile[0]
+    if not all(view.shows(x, i % rows, i // rows) for x, side in zip("SD", sides, strict=True) for i in side.tv[thread].tolist()):
+        return None
+    both = sorted(set(source.tv[thread].tolist()) & set(destination.tv[thread].tolist()))
     names = [f"({i % rows},{i // rows})" for i in both[:8]] + (["…"] if len(both) > 8 else [])
-    step = ("kept", {"elements": names, "thread": thread}) if both else ("kept-none", {"thread": thread})
+    step = ("kept", {"elements": names, "thread": thread, "n": len(both)}) if both else ("kept-none", {"thread": thread})
     return Question("kept", "hard", {"thread": thread}, len(both), {"thread": thread, "n": len(both)}, (step,))
 
 
@@ -60,7 +62,7 @@ def lane_bytes(view: View, key: str) -> Question | None:
     """Bytes that a thread reads."""
     source = view.maps.get("S")
     bits = dtype_bits(source.dtype) if source is not None else 0
-    if source is None or not bits or source.values * bits % 8 or not once_each(source):
+    if source is None or "S" not in view.panels or not bits or source.values * bits % 8 or not once_each(source):
         return None
     total = source.values * bits // 8
     return Question(

@@ -49,6 +49,12 @@ def plain_panel(view: View) -> str:
     return "before" if "before" in view.panels else "offsets"
 
 
+def _known(view: View) -> bool:
+    """Whether a reader can find every offset: from the layout's text in the heading, or in the figure."""
+    spec = _spec(view)
+    return plain_part(spec) is not None or any(p.fill.size == spec.offsets.size for p in view.panels.values())
+
+
 def offset_steps(spec: LayoutSpec, row: int, column: int) -> tuple[Step, ...]:
     """How a coordinate comes to its offset before the swizzle: mode by mode, or just read from the table."""
     layout = plain_part(spec)
@@ -125,7 +131,7 @@ def extent(view: View, key: str) -> Question | None:
     """How many elements of memory a layout spans (its cosize)."""
     spec = _spec(view)
     table = plain_table(spec)
-    if spec.coords or spec.plain is not None or int(table.min()) != 0:
+    if spec.coords or spec.plain is not None or int(table.min()) != 0 or not _known(view):
         return None
     most = int(table.max())
     cells = {(plain_panel(view), int(r), int(c)) for r, c in np.argwhere(table == most)}
@@ -145,7 +151,7 @@ def distinct(view: View, key: str) -> Question | None:
     spec = _spec(view)
     table = plain_table(spec)
     count = len(np.unique(table))
-    if spec.coords or count == table.size:
+    if spec.coords or count == table.size or not _known(view):
         return None
     layout = plain_part(spec)
     still = [str(n) for n, d in flat(layout.shape, layout.stride) if d == 0 and n > 1] if layout is not None else []
@@ -295,7 +301,7 @@ def stay(view: View, key: str) -> Question | None:
 def _accesses(view: View) -> Access | None:
     """An access that the layout's elements allow, at random: a column, a row, 16 bytes a lane, a matrix of ldmatrix."""
     spec = _spec(view)
-    if not spec.bits or spec.coords or int(spec.offsets.min()) < 0:
+    if not spec.bits or spec.coords or int(spec.offsets.min()) < 0 or not _known(view):
         return None
     rows, columns = spec.offsets.shape
     texts = [f"column:{view.dice.below(columns)}", f"row:{view.dice.below(rows)}", f"column:{view.dice.below(columns)}@16",
@@ -367,7 +373,7 @@ def banks_hit(view: View, key: str) -> Question | None:
     used = np.unique(bank(found.offsets * found.bits // 8))
     return Question(
         "banks-hit", "medium", _subject(found), len(used), {**_said(found), "n": len(used)},
-        (("hit", {"banks": [str(int(b)) for b in used]}),),
+        (("hit", {"banks": [str(int(b)) for b in used], "n": len(used)}),),
     )  # fmt: skip
 
 

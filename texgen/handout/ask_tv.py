@@ -229,7 +229,7 @@ def values(view: View, key: str) -> Question | None:
     """How many values a thread holds."""
     operand = view.maps[key]
     counts = operand.owner_counts
-    if not once_each(operand) or int(counts.min()) != int(counts.max()):
+    if key not in view.panels or not once_each(operand) or int(counts.min()) != int(counts.max()):
         return None
     step = {"cells": operand.cells, "threads": operand.threads, "values": operand.values, "n": int(counts.max())}
     return Question(
@@ -249,8 +249,8 @@ def copies(view: View, key: str) -> Question | None:
             "operand": name(key)}  # fmt: skip
     return Question(
         "copies", "hard", {"operand": key}, most,
-        {"operand": name(key), "n": most, "rows": operand.tile[0], "columns": operand.tile[1]},
-        (("copies", step),), asks=frozenset({f"copies:{key}"}), tells=frozenset(),
+        {"operand": name(key), "n": most, "rows": operand.tile[0], "columns": operand.tile[1], "threads": operand.threads, "values": operand.values},
+        (("copies", step),), asks=frozenset({f"copies:{key}"}), tells=frozenset({f"values:{key}"}),
     )  # fmt: skip
 
 
@@ -308,7 +308,7 @@ def line_threads(view: View, key: str) -> Question | None:
     listed = [f"T{t}" for t in threads[:32]] + (["…"] if len(threads) > 32 else [])
     return Question(
         "line-threads", "medium", {"operand": key, "axis": axis, "index": i}, len(threads),
-        {"operand": name(key), "axis": axis_name, "index": i, "n": len(threads)}, (("line", {"threads": listed}),),
+        {"operand": name(key), "axis": axis_name, "index": i, "n": len(threads)}, (("line", {"threads": listed, "n": len(threads)}),),
     )  # fmt: skip
 
 
@@ -336,7 +336,7 @@ def registers(view: View, key: str) -> Question | None:
     """Registers of 32 bits for a thread's part of an operand."""
     operand = view.maps[key]
     bits = dtype_bits(operand.dtype)
-    if not bits or operand.memory != "rmem" or key in "SD" or not once_each(operand) or operand.values * bits % 32:
+    if key not in view.panels or not bits or operand.memory != "rmem" or key in "SD" or not once_each(operand) or operand.values * bits % 32:
         return None
     count = operand.values * bits // 32
     return Question(

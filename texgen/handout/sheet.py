@@ -180,6 +180,7 @@ def notes(section: Section, catalogue: Catalogue) -> list[str]:
         if any(q.kind in BANK_KINDS for q in section.questions):
             out.append(catalogue.say("sheet.banks"))
     elif view.panels:
+        out.append(catalogue.say("sheet.threads", n=max(m.threads for m in view.maps.values())))
         out.append(_label_note(section, catalogue))
         if any(p.shared is not None for p in view.panels.values()):
             out.append(catalogue.say("sheet.label-shared"))
