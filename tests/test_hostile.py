@@ -177,9 +177,34 @@ def test_a_browser_runs_nothing_and_asks_for_nothing(tmp_path: Path) -> None:
         files = [*sorted(path.name for path in tmp_path.iterdir() if path.name != "all.html"), "all.html"]
         for name in files:
             page.goto((tmp_path / name).as_uri())
+            if name.endswith(".html"):  # what a cell says when it is pointed at
+                page.mouse.move(60, 120)
+                page.mouse.click(60, 120)
             assert page.evaluate("window.acted") is None, name
         assert len(page.query_selector_all("svg")) == len(NASTY)
         titles = page.evaluate("[...document.querySelectorAll('svg > title')].map(t => t.textContent)")
         assert titles == [one_line(t) for t in NASTY.values()]
         browser.close()
     assert said == [] and asked == [(tmp_path / name).as_uri() for name in files]
+
+
+def test_sphinx_pages_show_it(tmp_path: Path) -> None:
+    """As a directive's option, in a table's names, and in what the page says of a figure that cannot be drawn."""
+    pytest.importorskip("sphinx")
+    from sphinx_site import Site
+
+    site = Site(tmp_path / "site")
+    text = "".join(NASTY[k] for k in ("script", "close", "onload", "svg", "cdata", "entity", "jinja"))
+    words = {k: text + NASTY["rlo"] + NASTY["escape"] for k in ("name", "source", "arch", "dtype", "layout")}
+    site.write("table.json", json.dumps({"tile": [2, 2], "tv": [[0, 1], [2, 3]], "notes": [text], **words}))
+    site.page(
+        f".. texgen:layout:: table.json\n   :title: {text}\n   :alt: {text}", ".. texgen:layout:: table.json\n   :caption: A table",
+        f".. texgen:layout:: {text}", f".. texgen:mma:: {text}",
+    )  # fmt: skip
+    built = site.build()
+    page = built.text("index.html")
+    assert built.drawn == 2 and len(built.figures()) == 4
+    scripts = re.findall(r"<script\b.*?</script>", page, re.DOTALL)
+    assert not [s for s in scripts if "acted" in s] and "&lt;script&gt;" in page
+    assert not [a for _, names in Elements(page).found for a in names if a in ("onload", "onerror")]
+    assert not acting(re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)) and not acting(re.sub(r"\x1b\[[0-9;]*m", "", built.warnings))
