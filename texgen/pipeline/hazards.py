@@ -15,7 +15,7 @@ warp's own are ordered by its program as well. What is not ordered is a hazard.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from texgen.pipeline.program import Event
@@ -108,17 +108,24 @@ def _reads(course: Course, say: _Words) -> Iterator[Hazard]:
     reuses = [i for i, e in enumerate(course.program) if e.op == "reuse"]
     for copy in course.copies:
         by_stage[copy.stage].append(copy)
+    copied: dict[tuple[int, int], int] = {}
+    for copy in reversed(course.copies):
+        copied[copy.stage, copy.tile] = copy.at
     for i, event in enumerate(course.program):
         if event.op != "read":
             continue
         written = by_stage[event.stage] + [Copy(x, event.stage, -1, x) for x in reuses]
-        mine = [c for c in written if c.tile == event.tile and c.at < i]
+        mine = copied.get((event.stage, event.tile), i)
         clashes = [
             c for c in written
             if not course.seen_by_all(c, i) and course.phases[c.at] <= course.phases[i]
         ]  # fmt: skip
         if clashes:
-            for kind, copy, text in _one_each(say.clash(i, c, mine) for c in clashes):
+            latest: dict[str, Copy] = {}
+            for copy in sorted(clashes, key=lambda c: c.at):
+                latest[say.kind(i, copy, mine < i)] = copy
+            for kind, copy in latest.items():
+                text = say.clash(i, copy, mine)
                 yield Hazard(kind, max(i, copy.at) if kind == "war" else i, event.stage, event.tile, text,
                              min(i, copy.at) if kind == "war" else copy.at, course.last("wait", i) if kind == "raw" and copy.at < i else -1)  # fmt: skip
             continue
@@ -126,15 +133,6 @@ def _reads(course: Course, say: _Words) -> Iterator[Hazard]:
         held = max(before, key=lambda c: c.at, default=None)
         if held is None or held.tile != event.tile:
             yield Hazard("tile", i, event.stage, event.tile, say.holds(i, held), held.at if held else -1)
-
-
-def _one_each(clashes: Iterable[tuple[str, Copy, str]]) -> list[tuple[str, Copy, str]]:
-    """One clash of each kind, the latest write."""
-    best: dict[str, tuple[str, Copy, str]] = {}
-    for kind, copy, text in clashes:
-        if kind not in best or copy.at > best[kind][1].at:
-            best[kind] = (kind, copy, text)
-    return list(best.values())
 
 
 def _overlapping(course: Course, say: _Words) -> Iterator[Hazard]:
@@ -184,26 +182,32 @@ class _Words:
     def tile(self, tile: int) -> str:
         return f"k tile {tile}" if tile < self.k_tiles else f"k tile {self.k_tiles - 1} once more"
 
-    def clash(self, read: int, copy: Copy, mine: Sequence[Copy]) -> tuple[str, Copy, str]:
-        """(kind, copy, sentence) of a read and a write that are not ordered."""
+    def kind(self, read: int, copy: Copy, was_copied: bool) -> str:
+        """The kind of a read and a write that are not ordered; ``was_copied``: the stage got the read's k tile before."""
+        if copy.tile == self.course.program[read].tile:
+            return "raw"
+        return "war" if was_copied or copy.tile < 0 else "tile"
+
+    def clash(self, read: int, copy: Copy, mine: int) -> str:
+        """The sentence of a read and a write that are not ordered; ``mine``: where the read's k tile was copied into the stage."""
         event, at = self.course.program[read], self.step(read)
         wanted, stage = self.tile(event.tile), f"stage {event.stage}"
         if copy.tile == event.tile:
             if copy.at > read:
-                return "raw", copy, f"Step {at}: {wanted} is read from {stage} before its copy is issued in step {self.step(copy.at)}."
+                return f"Step {at}: {wanted} is read from {stage} before its copy is issued in step {self.step(copy.at)}."
             if copy.done is not None and copy.done < read:
-                return "raw", copy, f"Step {at}: {wanted} is read from {stage} after its wait and before a barrier: what other threads copied may be missing."
+                return f"Step {at}: {wanted} is read from {stage} after its wait and before a barrier: what other threads copied may be missing."
             wait = self.course.last("wait", read)
             weak = f"wait_group {self.course.program[wait].n} in step {self.step(wait)} is too weak" if wait >= 0 else "no wait_group stands before it"
-            return "raw", copy, f"Step {at}: {wanted} is read from {stage} while its copy of step {self.step(copy.at)} may be in flight: {weak}."
+            return f"Step {at}: {wanted} is read from {stage} while its copy of step {self.step(copy.at)} may be in flight: {weak}."
         if copy.tile < 0:
-            return "war", copy, f"Step {self.step(copy.at)}: {stage} is reused while another warp may still read {wanted} from it (step {at}): no barrier between."
-        if not mine:
+            return f"Step {self.step(copy.at)}: {stage} is reused while another warp may still read {wanted} from it (step {at}): no barrier between."
+        if mine >= read:
             what = f"{self.tile(copy.tile)} is in flight into it" if copy.at < read else "it was never copied there"
-            return "tile", copy, f"Step {at}: {stage} is read for {wanted}, and {what}."
+            return f"Step {at}: {stage} is read for {wanted}, and {what}."
         if copy.at > read:
-            return "war", copy, f"Step {self.step(copy.at)}: {self.tile(copy.tile)} is copied into {stage} while another warp may still read {wanted} from it (step {at}): no barrier between."
-        return "war", copy, f"Step {at}: {wanted} is read from {stage}, into which {self.tile(copy.tile)} was copied in step {self.step(copy.at)}."
+            return f"Step {self.step(copy.at)}: {self.tile(copy.tile)} is copied into {stage} while another warp may still read {wanted} from it (step {at}): no barrier between."
+        return f"Step {at}: {wanted} is read from {stage}, into which {self.tile(copy.tile)} was copied in step {self.step(copy.at)}."
 
     def holds(self, read: int, held: Copy | None) -> str:
         event = self.course.program[read]

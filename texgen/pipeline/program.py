@@ -29,7 +29,7 @@ FAULTS = {
     "drain": "no wait_group(0) and no barrier after the main loop",
 }
 """The planted faults."""
-MOST_EVENTS = 20_000
+MOST_EVENTS = 5_000
 MOST_STAGES = 64
 
 
