@@ -167,7 +167,8 @@ def where_text(operand: TVMap) -> str:
 def offsets_text(offsets: np.ndarray) -> str:  # type: ignore[type-arg]
     """``offsets 0 to 63, each once`` or how far from it."""
     flat = offsets.reshape(-1)
-    distinct = int((np.diff(np.sort(flat)) != 0).sum()) + 1  # np.unique hashes, 20 s for four million
+    ordered = np.sort(flat)
+    distinct = int((ordered[1:] != ordered[:-1]).sum()) + 1  # np.unique hashes, 20 s for four million
     text = f"offsets {int(flat.min())} to {int(flat.max())}"
     if distinct == flat.size:
         return text + (", each once" if int(flat.max()) - int(flat.min()) + 1 == distinct else ", none twice")

@@ -18,6 +18,8 @@ def draw_mma(spec: MmaSpec, options: FigureOptions) -> Figure:
     operands = spec.operands()
     drawn = [operands[x] for x in letters]
     alone = len(letters) == 1
+    if not (options.rows or options.cols):  # before any panel is made, which takes seconds for the largest
+        _check_size(spec, sum(o.cells for o in drawn))
     check_highlight({x: operands[x] for x in letters}, options)
     panels: dict[str, Panel] = {}
     style = settle(drawn, options, 1)
@@ -30,9 +32,7 @@ def draw_mma(spec: MmaSpec, options: FigureOptions) -> Figure:
         if settled == style:
             break
         style = settled
-    check_size(
-        sum(p.height * p.width for p in panels.values()), spec.name or "this MMA", "--operand C --rows 0:64 --cols 0:64"
-    )
+    _check_size(spec, sum(p.height * p.width for p in panels.values()))
     placed = _placed(panels)
     if options.overview:
         placed = [[*row, None] for row in placed]
@@ -47,6 +47,10 @@ def draw_mma(spec: MmaSpec, options: FigureOptions) -> Figure:
         "mma", spec.name, _title(spec, options), placed, palette(options.palette), legend, legend_title,
         _caption(spec, letters, style) if options.caption else [], words.alternative_text(operands, what), spec.warnings,
     )  # fmt: skip
+
+
+def _check_size(spec: MmaSpec, cells: int) -> None:
+    check_size(cells, spec.name or "this MMA", "--operand C --rows 0:64 --cols 0:64")
 
 
 def _placed(panels: dict[str, Panel]) -> list[list[Panel | None]]:

@@ -15,9 +15,9 @@ from texgen.specs import TVSpec
 def draw_tv(spec: TVSpec, options: FigureOptions) -> Figure:
     """The figure of a TV layout or an explicit table. Raises TexgenError for more than a million cells."""
     operand = spec.map
-    check_highlight({"TV": operand}, options)
     if not (options.rows or options.cols):
         check_size(operand.cells, spec.name or "this TV layout", "--rows 0:64 --cols 0:64")
+    check_highlight({"TV": operand}, options)
     style = settle([operand], options, max(operand.tile))
     if options.overview:
         style = group_style(style, [operand])

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from texgen.checks import check
 from texgen.errors import TexgenError, UsageError
+from texgen.kinds import is_spec
 from texgen.layouts import AnyLayout, Layout
 from texgen.several import several
-from texgen.specs import WIDTHS, CopySpec, LayoutSpec, MmaSpec, Spec, TVMap, TVSpec, from_dict
+from texgen.specs import WIDTHS, CopySpec, LayoutSpec, Spec, TVMap, TVSpec, from_dict
 
 if TYPE_CHECKING:
     from texgen.copy_tiling import CopyAtom
@@ -100,7 +101,7 @@ def _named(spec: Spec, options: ReadOptions) -> Spec:
 
 
 def _read(target: Any, options: ReadOptions) -> Any:
-    if isinstance(target, MmaSpec | CopySpec | TVSpec | LayoutSpec) or getattr(target, "kind", "") in ("chain", "timeline"):
+    if is_spec(target):
         return target
     if isinstance(target, Path):
         target = str(target)
@@ -217,6 +218,8 @@ def _read_layout(layout: AnyLayout, options: ReadOptions, bits: int = 0) -> Spec
 
 def _read_tv(layout: AnyLayout, options: ReadOptions) -> TVSpec:
     """A TV layout over ``--tile M,N``, or over a tiler whose modes are layouts."""
+    import numpy as np
+
     from texgen.copy_tiling import tiler_places
     from texgen.layouts import tv_table
 
@@ -228,8 +231,9 @@ def _read_tv(layout: AnyLayout, options: ReadOptions) -> TVSpec:
         raise TexgenError(
             f"{layout} reaches index {int(table.max())} and the tile {text} has {len(places)} cells: give a larger --tile."
         )
-    return TVSpec("", TVMap(tile, places[table], str(layout) if (places == range(len(places))).all() else "", options.dtype),
-                  notes=() if (places == range(len(places))).all() else (f"TV layout {layout}, tiler {text}",))  # fmt: skip
+    plain = bool((places == np.arange(len(places))).all())
+    tv = TVMap(tile, table if plain else places[table], str(layout) if plain else "", options.dtype)
+    return TVSpec("", tv, notes=() if plain else (f"TV layout {layout}, tiler {text}",))
 
 
 def _read_atom(name: str, options: ReadOptions) -> Any:
