@@ -19,7 +19,6 @@ from texgen.several import several
 from texgen.specs import Spec, flat, to_json
 from texgen.visible import one_line
 
-SUFFIXES = (".tikz", ".tex", ".pdf", ".svg", ".html", ".png", ".txt", ".json")
 _FIGURE_OPTIONS = tuple(FigureOptions.__dataclass_fields__)
 
 
@@ -204,17 +203,27 @@ class Drawing:
             return raster.svg_to_pdf(self.svg()), False
 
     def data(self, suffix: str, engine: str | None = None, scale: float = 2.0) -> bytes:
-        """The bytes of a file with that suffix. Raises UsageError for a suffix that is none of ours."""
+        """The bytes of a file with that suffix; of another than ours from the template ``figure.SUFFIX.j2``.
+
+        Raises UsageError for a suffix that nothing makes.
+        """
         makers: dict[str, Any] = {
             ".tikz": self.tikz, ".tex": self.tex, ".svg": self.svg, ".html": self.html, ".txt": self.text, ".json": self.json,
             ".pdf": lambda: self.pdf(engine), ".png": lambda: self.png(engine, scale),
         }  # fmt: skip
-        if suffix.lower() not in makers:
-            raise UsageError(
-                f"texgen writes no {suffix or 'file without a suffix'}: name the output with one of {', '.join(SUFFIXES)}."
-            )
-        made = makers[suffix.lower()]()
+        made = makers[suffix.lower()]() if suffix.lower() in makers else self._from_template(suffix.lower())
         return made if isinstance(made, bytes) else made.encode("utf-8")
+
+    def _from_template(self, suffix: str) -> str:
+        from texgen.render.context import context
+        from texgen.render.environment import fill
+        from texgen.render.forms import suffixes
+
+        if suffix not in (known := suffixes(self.templates)):
+            raise UsageError(
+                f"texgen writes no {suffix or 'file without a suffix'}: name the output with one of {', '.join(known)}."
+            )
+        return fill(f"figure{suffix}.j2", context(self.figure), self.templates)
 
     def save(self, path: str | Path, engine: str | None = None, scale: float = 2.0) -> Path:
         """Write the form that the suffix names, whole or not at all.

@@ -161,14 +161,11 @@ def render(
     check_alone(context)
     if target is None and chain is None:
         raise click.UsageError("Missing argument 'TARGET'.", context)
-    from texgen.api import SUFFIXES, drawings
+    from texgen.api import drawings
     from texgen.figures import FigureOptions
+    from texgen.render.forms import check_suffixes
 
-    for path in output:  # before any work
-        if path.suffix.lower() not in SUFFIXES:
-            raise UsageError(
-                f"texgen writes no {path.suffix or 'file without a suffix'} ({path}): end the name with one of {', '.join(SUFFIXES)}."
-            )
+    check_suffixes(output, templates)  # before any work
     look = FigureOptions.of(**{k: options.pop(k) for k in FigureOptions.__dataclass_fields__ if k in options})
     found = _read(target, **options) if chain is None else _read(chain.spec(look.operand, options))
     made = drawings(found, look, templates)
@@ -204,8 +201,9 @@ def table(target: str, output: Path | None, **options: Any) -> None:
 @click.option(
     "--save", type=PATH, help="Make the catalogue's data file anew from the installed DSL and tensor-layouts."
 )
+@click.option("--source", multiple=True, help="With --save: make only this source's atoms anew and keep the file's others; may be repeated.")
 @click.option("--diff", type=PATH, nargs=2, metavar="A B", help="What changed between two saved catalogues.")
-def atoms(pattern: str, every: bool, save: Path | None, diff: tuple[Path, Path] | None) -> None:
+def atoms(pattern: str, every: bool, save: Path | None, source: tuple[str, ...], diff: tuple[Path, Path] | None) -> None:
     """List the atoms that can be named, with architecture and source. PATTERN is a part of a name, or a glob ('SM80_*F64*')."""
     if diff is not None:
         from texgen.sources import atoms_diff
@@ -213,10 +211,12 @@ def atoms(pattern: str, every: bool, save: Path | None, diff: tuple[Path, Path] 
         for line in atoms_diff.lines(atoms_diff.diff(*diff)):
             click.echo(line)
         return
+    if source and save is None:
+        raise UsageError("--source goes with --save FILE: it says which of the file's atoms are made anew.")
     if save is not None:
         from texgen.sources.atoms_save import save as make
 
-        click.echo(f"{make(save)} atoms written to {save}")
+        click.echo(f"{make(save, source)} families of atoms written to {save}")
         return
     from texgen.sources import catalog
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from texgen.errors import TexgenError
+from texgen.kinds import KINDS, function
 from texgen.layouts import MAX_ENTRIES, IntArray, Swizzle
 from texgen.visible import ACTING
 
@@ -347,37 +348,47 @@ def from_dict(data: Any, where: str = "the JSON") -> Spec:
     common: dict[str, Any] = {k: r.strings(k) for k in ("notes", "warnings")} | {
         k: r.string(k) for k in ("name", "source")
     }
-    if kind == "mma":
-        m, n, k = r.ints("tile_mnk", 3)
-        return MmaSpec(
-            tile_mnk=(m, n, k),
-            A=r.tv("A", (m, k)),
-            B=r.tv("B", (n, k)),
-            C=r.tv("C", (m, n)),
-            arch=r.string("arch"),
-            atom_mnk=r.ints("atom_mnk", 3) if "atom_mnk" in data else (0, 0, 0),
-            thr_layout_vmnk=r.string("thr_layout_vmnk"),
-            permutation_mnk=r.string("permutation_mnk"),
-            **common,
-        )
-    if kind == "copy":
-        tile = r.ints("tile", 2)
-        return CopySpec(
-            tile=tile, S=r.tv("S", tile), D=r.tv("D", tile), arch=r.string("arch"), tiler=r.string("tiler"), **common
-        )
-    if kind == "tv":
-        return TVSpec(map=r.tv(None, None), arch=r.string("arch"), **common)
-    if kind == "layout":
-        return r.layout_spec(common)
-    if kind == "chain":
-        from texgen.chains.spec import chain_from_dict
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise TexgenError(f"{where} has kind {_quoted(kind)}: it must be one of {', '.join(KINDS)}.")
+    made: Spec = function(KINDS[kind].read)(data, where, common)
+    return made
 
-        return chain_from_dict(data, where, common)
-    if kind == "timeline":
-        from texgen.pipeline.spec import timeline_from_dict
 
-        return timeline_from_dict(data, where, common)
-    raise TexgenError(f"{where} has kind {_quoted(kind)}: it must be one of mma, copy, tv, layout, chain, timeline.")
+def mma_from_dict(data: Mapping[str, Any], where: str, common: Mapping[str, Any]) -> MmaSpec:
+    """The spec of a JSON object of kind ``mma``; ``common`` has its name, source, notes and warnings. Raises TexgenError."""
+    r = _Reader(data, where)
+    m, n, k = r.ints("tile_mnk", 3)
+    return MmaSpec(
+        tile_mnk=(m, n, k),
+        A=r.tv("A", (m, k)),
+        B=r.tv("B", (n, k)),
+        C=r.tv("C", (m, n)),
+        arch=r.string("arch"),
+        atom_mnk=r.ints("atom_mnk", 3) if "atom_mnk" in data else (0, 0, 0),
+        thr_layout_vmnk=r.string("thr_layout_vmnk"),
+        permutation_mnk=r.string("permutation_mnk"),
+        **common,
+    )
+
+
+def copy_from_dict(data: Mapping[str, Any], where: str, common: Mapping[str, Any]) -> CopySpec:
+    """As ``mma_from_dict``, of kind ``copy``."""
+    r = _Reader(data, where)
+    tile = r.ints("tile", 2)
+    return CopySpec(
+        tile=tile, S=r.tv("S", tile), D=r.tv("D", tile), arch=r.string("arch"), tiler=r.string("tiler"), **common
+    )
+
+
+def tv_from_dict(data: Mapping[str, Any], where: str, common: Mapping[str, Any]) -> TVSpec:
+    """As ``mma_from_dict``, of kind ``tv``: also an explicit table."""
+    r = _Reader(data, where)
+    return TVSpec(map=r.tv(None, None), arch=r.string("arch"), **common)
+
+
+def layout_from_dict(data: Mapping[str, Any], where: str, common: Mapping[str, Any]) -> LayoutSpec:
+    """As ``mma_from_dict``, of kind ``layout``."""
+    return _Reader(data, where).layout_spec(common)
 
 
 @dataclass(frozen=True)
@@ -459,7 +470,7 @@ class _Reader:
             raise own.fail("memory", f"one of {', '.join(MEMORIES)}")
         return TVMap((rows, cols), table, own.string("layout"), own.string("dtype"), memory)
 
-    def layout_spec(self, common: dict[str, Any]) -> LayoutSpec:
+    def layout_spec(self, common: Mapping[str, Any]) -> LayoutSpec:
         bits = self.data.get("bits", 0)
         if type(bits) is not int or not 0 <= bits <= 1024:
             raise self.fail("bits", "the element's width in bits")

@@ -46,7 +46,7 @@ def run_batch(given: dict[str, Any], overrides: dict[str, Any], templates: tuple
     from texgen.batch.stamps import Stamps
 
     listing: Path = given["batch"]
-    items = read_list(listing, overrides)
+    items = read_list(listing, overrides, [f for f in templates if f.is_dir()])
     whole = len(items)
     if given["shard"]:
         items = shard(items, given["shard"])

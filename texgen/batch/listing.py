@@ -7,13 +7,14 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from texgen.errors import TexgenError, UsageError
 from texgen.figures.options import FigureOptions
+from texgen.render.forms import suffixes
 from texgen.sources import ReadOptions
 
 TABLES = ("defaults", "figure", "family")
@@ -55,12 +56,13 @@ class Item:
         return f"{self.name} ({target if len(target) <= 80 else target[:77] + '...'})"
 
 
-def read_list(path: Path, overrides: Mapping[str, Any] | None = None) -> list[Item]:
-    """The items of a list file. ``overrides`` are options that go before what the list says.
+def read_list(path: Path, overrides: Mapping[str, Any] | None = None, templates: Sequence[str | Path] = ()) -> list[Item]:
+    """The items of a list file. ``overrides`` are options that go before what the list says, ``templates`` the author's folders.
 
     Raises UsageError naming file, entry and key for anything that is not understood, for two entries with one output,
     and for an output outside of the folder.
     """
+    forms = suffixes(templates)
     data = _load(path)
     _known(data, TABLES, str(path), "table")
     defaults = _table(data.get("defaults", {}), f"{path}, [defaults]")
@@ -78,7 +80,7 @@ def read_list(path: Path, overrides: Mapping[str, Any] | None = None) -> list[It
             special = ("target", "output", "engine", "scale") if kind == "figure" else ("atoms", "targets", "output", "engine", "scale")
             _known(own, _names(special), where, "key")
             for target in [_target(own, where)] if kind == "figure" else _members(own, where):
-                items.append(_item(len(items) + 1, target, merged, where))
+                items.append(_item(len(items) + 1, target, merged, where, forms))
     if not items:
         raise UsageError(f"{path} lists no figure: give [[figure]] tables with target and output.")
     _distinct(items, path)
@@ -184,7 +186,7 @@ def _members(entry: Mapping[str, Any], where: str) -> Iterator[str]:
     yield from found
 
 
-def _item(number: int, target: str, options: dict[str, Any], where: str) -> Item:
+def _item(number: int, target: str, options: dict[str, Any], where: str, forms: Sequence[str]) -> Item:
     """An item of the merged options. Raises UsageError led by the entry."""
     options = {k: tuple(v) if isinstance(v, list) and k != "output" else v for k, v in options.items()}
     _types(options, where)
@@ -199,7 +201,7 @@ def _item(number: int, target: str, options: dict[str, Any], where: str) -> Item
     except TexgenError as error:
         raise UsageError(f"{where}: {error.message}") from None
     return Item(
-        number, target, _outputs(options.get("output"), target, number, where), tuple(sorted(reading.items())), look,
+        number, target, _outputs(options.get("output"), target, number, where, forms), tuple(sorted(reading.items())), look,
         options.get("engine"), float(options.get("scale", 2.0)),
     )  # fmt: skip
 
@@ -217,8 +219,8 @@ def _types(options: Mapping[str, Any], where: str) -> None:
             raise UsageError(f"{where}: {key} = {value!r} must be above 0.")
 
 
-def _outputs(given: Any, target: str, number: int, where: str) -> tuple[str, ...]:
-    from texgen.api import SUFFIXES, file_part
+def _outputs(given: Any, target: str, number: int, where: str, forms: Sequence[str]) -> tuple[str, ...]:
+    from texgen.api import file_part
 
     names = [given] if isinstance(given, str) else given
     if not isinstance(names, list) or not names or not all(isinstance(n, str) and n for n in names):
@@ -232,8 +234,8 @@ def _outputs(given: Any, target: str, number: int, where: str) -> tuple[str, ...
         path = PurePosixPath(full)
         if path.is_absolute() or ".." in path.parts or re.match(r"[A-Za-z]:", full) or any(c in full for c in "\0\n\r"):
             raise UsageError(f"{where}: output {name!r} leaves the folder: name a file inside it and choose the folder with --out.")
-        if path.suffix.lower() not in SUFFIXES:
-            raise UsageError(f"{where}: texgen writes no {path.suffix or 'file without a suffix'} ({name}): end it with one of {', '.join(SUFFIXES)}.")
+        if path.suffix.lower() not in forms:
+            raise UsageError(f"{where}: texgen writes no {path.suffix or 'file without a suffix'} ({name}): end it with one of {', '.join(forms)}.")
         out.append(str(path))
     return tuple(out)
 

@@ -1,4 +1,4 @@
-"""Spec → Figure."""
+"""Spec → Figure: ``texgen.kinds.KINDS`` has the function that draws each kind of spec."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 from texgen.errors import UsageError
 from texgen.figures.model import Figure
 from texgen.figures.options import FigureOptions
-from texgen.pipeline.spec import TimelineSpec
-from texgen.specs import CopySpec, LayoutSpec, MmaSpec, Spec, TVSpec
+from texgen.kinds import KINDS, function
+from texgen.specs import LayoutSpec, Spec
 
 __all__ = ["Figure", "FigureOptions", "draw"]
 
@@ -29,28 +29,5 @@ def _draw(spec: Spec, options: FigureOptions) -> Figure:
         raise UsageError(
             "--banks is of a layout in shared memory: give its layout text with --bits, not threads and values."
         )
-    if isinstance(spec, MmaSpec):
-        from texgen.figures.mma import draw_mma
-
-        return draw_mma(spec, options)
-    if isinstance(spec, CopySpec):
-        from texgen.figures.copy import draw_copy
-
-        return draw_copy(spec, options)
-    if isinstance(spec, TVSpec):
-        from texgen.figures.tv import draw_tv
-
-        return draw_tv(spec, options)
-    if isinstance(spec, LayoutSpec):
-        from texgen.figures.layout import draw_layout
-
-        return draw_layout(spec, options)
-    if isinstance(spec, TimelineSpec):
-        from texgen.figures.timeline import draw_timeline
-
-        return draw_timeline(spec, options)
-    if spec.kind == "chain":
-        from texgen.figures.chain import draw_chain
-
-        return draw_chain(spec, options)
-    raise TypeError(f"no figure for {type(spec).__name__}")
+    made: Figure = function(KINDS[spec.kind].draw)(spec, options)
+    return made

@@ -112,8 +112,9 @@ def _held(spec: Spec, figure: Figure) -> Iterator[tuple[Panel, TVMap]]:
     """The panels whose cells threads hold, with their operands."""
     operands = {} if isinstance(spec, LayoutSpec) else spec.operands()
     for panel in figure.panels:
-        if not (panel.fill == IN_MEMORY).all():
-            yield panel, operands[_operand(panel)]
+        operand = operands.get(_operand(panel))
+        if operand is not None and not (panel.fill == IN_MEMORY).all():
+            yield panel, operand
 
 
 def _operand(panel: Panel) -> str:

@@ -39,14 +39,12 @@ def timeline(
 
     Without --protocol it is that of texgen's sgemm and hgemm kernels.
     """
-    from texgen.api import SUFFIXES, Drawing
-    from texgen.errors import UsageError
+    from texgen.api import Drawing
     from texgen.figures import FigureOptions
     from texgen.pipeline.build import timeline_spec
+    from texgen.render.forms import check_suffixes
 
-    for path in output:  # before any work
-        if path.suffix.lower() not in SUFFIXES:
-            raise UsageError(f"texgen writes no {path.suffix or 'file without a suffix'} ({path}): end the name with one of {', '.join(SUFFIXES)}.")
+    check_suffixes(output, templates)  # before any work
     spec = timeline_spec(stages, k_tiles, k_blocks, fault=fault, protocol=protocol, measured=measured)
     drawing = Drawing(spec, FigureOptions.of(**look), templates)
     for hazard in spec.hazards[:MOST_SAID]:

@@ -11,12 +11,13 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from texgen.checks import check_cover
-from texgen.errors import TexgenError
+from texgen.errors import TexgenError, UsageError
 from texgen.render.files import write
 from texgen.sources.atoms_dsl import GROUPS, KINDS, TYPES, op_arch
 from texgen.sources.atoms_tl import library_atoms
@@ -25,6 +26,8 @@ from texgen.tiling import tile_mma
 
 SCHEMA = 1
 TIMEOUT = 1800
+HEAD, TAIL = f'{{"schema":{SCHEMA},"atoms":[\n', "\n]}\n"
+Line: TypeAlias = dict[str, Any]
 
 AKA = {
     "SM80_CP_ASYNC_CACHEALWAYS<uint128_t>": ["SM80_CP_ASYNC_CACHEALWAYS", "SM80_CP_ASYNC_CACHEALWAYS_16B"],
@@ -37,18 +40,50 @@ AKA = {
 """Further names that CuTe C++ and ``tensor-layouts`` have for the same atom."""
 
 
-def save(path: str | Path, groups: tuple[str, ...] = GROUPS) -> int:
-    """Write the catalogue to ``path`` and return how many families it has. Needs the DSL; takes a few minutes.
+def dsl_atoms() -> Iterator[Line]:
+    """The families of the installed DSL, a few minutes. Raises TexgenError where it is missing or ends the process."""
+    for group in GROUPS:
+        yield from dsl_lines(group)
 
-    Raises TexgenError where the DSL is missing or ends the process, or an atom does not cover its tile.
+
+SOURCES: dict[str, Callable[[], Iterable[Line]]] = {
+    "nvidia-cutlass-dsl": dsl_atoms,
+    "tensor-layouts": library_atoms,
+}
+"""Where atoms come from, by the first word of their ``origin``; of two with one name the first one's is taken."""
+
+
+def save(path: str | Path, sources: Sequence[str] = ()) -> int:
+    """Write the catalogue to ``path`` and return how many families it has.
+
+    With ``sources`` only theirs are made anew, and the file's other atoms stay as they are. Raises UsageError for a source
+    that there is not, TexgenError where a package is missing, two sources differ, or an atom does not cover its tile.
     """
-    lines = _merge([line for group in groups for line in dsl_lines(group)] + list(library_atoms()))
-    for line in lines:
-        verify(line)
-    head = f'{{"schema":{SCHEMA},"atoms":[\n'
-    body = ",\n".join(json.dumps(line, separators=(",", ":")) for line in lines)
-    write(Path(path), head + body + "\n]}\n")
+    if unknown := [s for s in sources if s not in SOURCES]:
+        raise UsageError(f"There is no source of atoms {unknown[0]!r}: there are {', '.join(SOURCES)}.")
+    kept = [json.loads(line) for line in _text(Path(path))] if sources else []
+    found: list[Line] = []
+    for name, make in SOURCES.items():
+        if sources and name not in sources:
+            found += [line for line in kept if line["origin"].split()[0] == name]
+            continue
+        for line in make():
+            verify(line)
+            found.append(line)
+    lines = _merge(found + [line for line in kept if line["origin"].split()[0] not in SOURCES])
+    write(Path(path), HEAD + ",\n".join(json.dumps(line, separators=(",", ":")) for line in lines) + TAIL)
     return len(lines)
+
+
+def _text(path: Path) -> list[str]:
+    """The lines of a catalogue's file. Raises TexgenError where it cannot be read."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        text = ""
+    if not text.startswith(HEAD) or not text.endswith(TAIL):
+        raise TexgenError(f"{path} is no catalogue of atoms: --source needs the file whose other atoms are to stay.")
+    return text.removeprefix(HEAD).removesuffix(TAIL).split(",\n")
 
 
 def verify(line: dict[str, Any]) -> None:

@@ -1,0 +1,30 @@
+"""The forms of output, by suffix. A template ``figure.X.j2`` makes a form ``.X``: one of texgen's own folder or of an author's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from texgen.errors import UsageError
+from texgen.render.environment import home
+
+OWN = (".tikz", ".tex", ".pdf", ".svg", ".html", ".png", ".txt", ".json")
+"""Forms that take more than a template."""
+TEMPLATE = re.compile(r"figure(\.[a-z0-9]+)\.j2")
+
+
+def suffixes(folders: Sequence[str | Path] = ()) -> tuple[str, ...]:
+    """Every suffix that can be written with these folders of templates."""
+    found = (TEMPLATE.fullmatch(p.name) for folder in (home(), *folders) for p in sorted(Path(folder).glob("figure.*.j2")))
+    return tuple(dict.fromkeys((*OWN, *(m[1] for m in found if m))))
+
+
+def check_suffixes(paths: Iterable[Path], folders: Sequence[str | Path] = ()) -> None:
+    """Raise UsageError for a path whose form nothing makes."""
+    known = suffixes(folders)
+    for path in paths:
+        if path.suffix.lower() not in known:
+            raise UsageError(
+                f"texgen writes no {path.suffix or 'file without a suffix'} ({path}): end the name with one of {', '.join(known)}."
+            )
