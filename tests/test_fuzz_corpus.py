@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 REPLAY = Path(__file__).parent / "fuzz" / "replay.py"
-MUTATIONS = {"layout_text": 300, "cpp": 200, "printout": 200, "json": 500, "options": 500}
+MUTATIONS = {"layout_text": 200, "cpp": 120, "printout": 120, "json": 300, "options": 300}
 MOST_MB = 500
 MOST_SECONDS = 5.0
 """Of processor time, which the largest file that is read at all takes some of; small inputs take milliseconds."""
