@@ -106,6 +106,8 @@ def letter_of(text: str) -> str:
 
 
 def width_of(dtype: str) -> int:
+    if small := re.fullmatch(r"e(\d)m(\d)", dtype):
+        return 1 + int(small[1]) + int(small[2])
     return int(re.search(r"\d+", dtype)[0])
 
 

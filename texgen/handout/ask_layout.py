@@ -216,7 +216,8 @@ def from_coordinate(view: View, key: str) -> Question | None:
 def _swizzled(view: View) -> list[tuple[int, int]]:
     """Cells that both panels show, those that the swizzle moves before the others."""
     spec = _spec(view)
-    if spec.plain is None or element_swizzle(spec) is None or "after" not in view.panels:
+    swizzle = element_swizzle(spec)
+    if spec.plain is None or swizzle is None or not swizzle.bits or "after" not in view.panels:
         return []
     cells = view.cells("after")
     return [c for c in cells if spec.plain[c] != spec.offsets[c]] or cells

@@ -32,7 +32,7 @@ def tile_bytes(view: View, key: str) -> Question | None:
     letter = view.dice.pick("ABC")
     operand = spec.operands()[letter]
     bits = dtype_bits(operand.dtype)
-    if not bits or operand.cells * bits % 8:
+    if not bits or bits & (bits - 1) or operand.cells * bits % 8:  # 6-bit elements are stored in more than their bits
         return None
     total = operand.cells * bits // 8
     rows, columns = operand.tile

@@ -10,7 +10,7 @@ from typing import Any
 
 from texgen.errors import TexgenError, UsageError
 from texgen.figures import Figure
-from texgen.figures.caption import AXES
+from texgen.figures.caption import AXES, plural
 from texgen.handout import figure as pictures
 from texgen.handout.ask_tv import element
 from texgen.handout.catalogue import Catalogue, is_font_name, load
@@ -113,10 +113,10 @@ def handout(specs: Sequence[tuple[str, Spec]], options: SheetOptions | None = No
             raise TexgenError(f"A handout asks about MMAs, copies, thread-value layouts and layouts, and {name or 'a target'} is a {spec.kind}.")
         section = _section(name, spec, options, Dice(f"{options.seed}/{index}"))
         sections.append(section)
-        for what, asked, got in (("questions", options.questions, len(section.questions)), ("blanks", options.blanks, len(section.blanks))):
+        for what, asked, got in (("question", options.questions, len(section.questions)), ("blank", options.blanks, len(section.blanks))):
             if got < asked:
-                warnings.append(f"{heading(section, catalogue)} has {got} {what}, not the {asked} that were asked for: there are no more of this difficulty."
-                                if what == "questions" else f"{heading(section, catalogue)} has {got} blanks, not the {asked} that were asked for: there is no room for more.")  # fmt: skip
+                warnings.append(f"{heading(section, catalogue)} has {plural(got, what)}, not the {asked} that were asked for: there are no more of this difficulty."
+                                if what == "question" else f"{heading(section, catalogue)} has {plural(got, 'blank')}, not the {asked} that were asked for: there is no room for more.")  # fmt: skip
     return Handout(tuple(sections), options, catalogue, tuple(warnings))
 
 
