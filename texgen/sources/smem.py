@@ -143,7 +143,7 @@ def recognise_swizzle(offsets: Sequence[int] | IntArray) -> Swizzle | None:
     got = np.asarray(offsets, dtype=np.int64).reshape(-1)
     index = np.arange(len(got), dtype=np.int64)
     moved = np.flatnonzero((got != index) & (index & (index - 1) == 0))  # powers of two whose image differs
-    if not len(moved):
+    if not len(moved) or moved[0] == 0:  # every swizzle leaves 0 where it is
         return None
     source = int(moved[0]).bit_length() - 1
     target = int(got[moved[0]] ^ moved[0])
