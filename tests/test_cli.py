@@ -331,7 +331,7 @@ def test_sigterm_ends_the_engine_too(tmp_path):
     import time
 
     fake = tmp_path / "pdflatex"
-    fake.write_text("#!/bin/sh\necho $$ > started\ncp started ../texgen-started-$PPID\nexec sleep 60\n")
+    fake.write_text("#!/bin/sh\necho $$ > part\nmv part started\nexec sleep 60\n")
     fake.chmod(0o755)
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -340,7 +340,7 @@ def test_sigterm_ends_the_engine_too(tmp_path):
         [sys.executable, "-m", "texgen", "render", "(4,8)", "-o", "x.pdf"], cwd=tmp_path, env=environment
     )
     for _ in range(200):
-        if found := list(scratch.glob("texgen-started-*")):
+        if found := list(scratch.rglob("started")):
             break
         time.sleep(0.1)
     engine = int(found[0].read_text())
