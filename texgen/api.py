@@ -228,7 +228,8 @@ class Drawing:
     def save(self, path: str | Path, engine: str | None = None, scale: float = 2.0) -> Path:
         """Write the form that the suffix names, whole or not at all.
 
-        A failing TeX run leaves its source as ``NAME.failed.tex`` beside the output.
+        A failing TeX run leaves its source as ``NAME.failed.tex`` beside the output. Raises UsageError for a suffix that
+        nothing makes, TexgenError where TeX fails or the place cannot be written.
         """
         from texgen.render.files import write
 
@@ -278,7 +279,7 @@ class Drawings(Mapping[str, Drawing]):
         }
 
     def save(self, path: str | Path, engine: str | None = None, scale: float = 2.0) -> list[Path]:
-        """Write every figure to its path; see ``paths``."""
+        """Write every figure to its path; see ``paths``. Raises as ``Drawing.save`` does."""
         return [d.save(p, engine, scale) for p, d in self.paths(path).items()]
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
@@ -299,7 +300,8 @@ def figure(target: Any, *, templates: Sequence[str | Path] = (), **options: Any)
     """A ``Drawing`` of a target (``Drawings`` for a dict or list of them).
 
     ``target`` is all that ``texgen.read`` takes, or a spec that it gave. Options of reading (``atom_layout``, ``tile``,
-    ``arch``, …) and of the figure (``highlight``, ``rows``, ``palette``, …) go together. Raises TexgenError.
+    ``arch``, …) and of the figure (``highlight``, ``rows``, ``palette``, …) go together; ``templates`` are folders that go
+    before texgen's own. Raises TexgenError, and UsageError for options that do not exist or do not fit.
     """
     from texgen.sources import ReadOptions, read
 
@@ -318,7 +320,8 @@ def chain(*targets: Any, smem: Any = None, operand: str = "", at: Any = None, te
 
     Each target is all that ``texgen.read`` takes. ``smem``: the layout of the operand's tile in shared memory; ``operand``:
     A or B; ``at``: where the tile begins there, ``(row, k)``. Options of reading (``atom_layout`` and ``tile`` go to the
-    MMA) and of the figure go together. Raises TexgenError where the copy cannot feed the MMA at all.
+    MMA) and of the figure go together. Raises TexgenError where the copy cannot feed the MMA at all, UsageError for an
+    option that there is not.
     """
     from texgen.chains.build import read_chain
     from texgen.sources import ReadOptions
@@ -412,7 +415,7 @@ class TikzPicture:
         return image
 
     def save(self, path: str | Path) -> Path:
-        """Write ``.tex``, ``.tikz``, ``.pdf`` or ``.png``."""
+        """Write ``.tex``, ``.tikz``, ``.pdf`` or ``.png``. Raises UsageError for another suffix, TexgenError where TeX fails."""
         from texgen.render.files import write
 
         path = Path(path)

@@ -28,7 +28,8 @@ class FigureOptions:
 
     ``operand``: letters of the operands to draw (``"C"``, ``"AB"``; empty: all). ``highlight``: owners to keep in colour
     (``T5,T37``, ``V0``, ``T5V2``, ``T0-T3``, ``W1``). ``rows``, ``cols``: what to draw of the picture's rows and columns
-    (``0:16``, ``8``). ``color_by``: thread, value, warp, quad, or of a chain matrix (empty: by the size of the figure). ``label``: auto,
+    (``0:16``, ``8``). ``palette``: default, cute, grey, okabe-ito or white. ``title``: in place of the target's name, empty for
+    none. ``color_by``: thread, value, warp, quad, or of a chain matrix (empty: by the size of the figure). ``label``: auto,
     full, thread, value, warp, quad or none. ``overview``: blocks of the whole tile and one of them in full.
     ``swizzle``: a swizzled layout as before beside after (None: whenever it has a swizzle). ``banks``: an access to a
     layout in shared memory (``column:0``, ``row:0@16``, ``ldmatrix``, ...: ``texgen.banks.access``), whose cells keep their

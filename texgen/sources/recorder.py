@@ -53,7 +53,7 @@ _state = _State()
 
 @contextlib.contextmanager
 def recording(into: Recording | None = None) -> Iterator[Recording]:
-    """Record every tiled object, shared-memory layout, TMA atom, launch and partition that DSL code builds inside.
+    """``with texgen.recording() as r:`` records every tiled object, shared-memory layout, TMA atom, launch and partition built inside.
 
     Works on any thread and nests (an outer recording sees what an inner one does). Nothing stays patched afterwards.
     Raises TexgenError where the DSL is not installed.
