@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from texgen.errors import UsageError
+from texgen.errors import TexgenError, UsageError
 from texgen.render.environment import home
 
 OWN = (".tikz", ".tex", ".pdf", ".svg", ".html", ".png", ".txt", ".json")
@@ -15,7 +15,9 @@ TEMPLATE = re.compile(r"figure(\.[a-z0-9]+)\.j2")
 
 
 def suffixes(folders: Sequence[str | Path] = ()) -> tuple[str, ...]:
-    """Every suffix that can be written with these folders of templates."""
+    """Every suffix that can be written with these folders of templates. Raises TexgenError for a folder that is not there."""
+    for folder in (f for f in folders if not Path(f).is_dir()):
+        raise TexgenError(f"The template folder {folder} does not exist.")
     found = (TEMPLATE.fullmatch(p.name) for folder in (home(), *folders) for p in sorted(Path(folder).glob("figure.*.j2")))
     return tuple(dict.fromkeys((*OWN, *(m[1] for m in found if m))))
 
