@@ -84,10 +84,15 @@ def test_one_source_made_anew_leaves_the_rest(tmp_path: Path, monkeypatch: pytes
     assert atoms_save.save(path, ["tensor-layouts"]) == 2
     before = path.read_bytes()
     assert [a["name"] for a in json.loads(before)["atoms"]] == [dsl["name"], "NEW_8x8x4"]
-    hole = library | {"C": [[32, 8], [0, 1]]}
-    monkeypatch.setitem(atoms_save.SOURCES, "tensor-layouts", lambda: [hole])
-    with pytest.raises(TexgenError):
-        atoms_save.save(path, ["tensor-layouts"])
+    shuffle = dict(catalog.find("SM50_Shuffle_U32_2x2Trans_XOR1").line)
+    without = {k: v for k, v in library.items() if k != "thr"}
+    for record, said in (
+        (library | {"C": [[8, 8], [0, 1]]}, "have no owner"), (shuffle | {"D": [[32, 1], [0, 0]]}, "have no owner"), (without, "lacks 'thr'"),
+        (library | {"kind": "tile"}, "lacks 'a kind"), (library | {"origin": "somebody 1"}, "must begin with its source's name"),
+    ):  # fmt: skip
+        monkeypatch.setitem(atoms_save.SOURCES, "tensor-layouts", lambda record=record: [record])
+        with pytest.raises(TexgenError, match=said):
+            atoms_save.save(path, ["tensor-layouts"])
     with pytest.raises(UsageError, match="no source of atoms 'nobody'"):
         atoms_save.save(path, ["nobody"])
     assert path.read_bytes() == before

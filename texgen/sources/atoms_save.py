@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from texgen.checks import check_cover
+from texgen.copy_tiling import CopyAtom, copy_atom
 from texgen.errors import TexgenError, UsageError
 from texgen.render.files import write
 from texgen.sources.atoms_dsl import GROUPS, KINDS, TYPES, op_arch
@@ -26,6 +27,11 @@ from texgen.tiling import tile_mma
 
 SCHEMA = 1
 TIMEOUT = 1800
+KEYS = {
+    "mma": ("name", "arch", "origin", "thr", "mnk", "A", "B", "C", "types", "ptx"),
+    "copy": ("name", "arch", "origin", "thr", "S", "D", "bits", "ptx"),
+}
+"""What no record may lack, by its kind."""
 HEAD, TAIL = f'{{"schema":{SCHEMA},"atoms":[\n', "\n]}\n"
 Line: TypeAlias = dict[str, Any]
 
@@ -69,6 +75,8 @@ def save(path: str | Path, sources: Sequence[str] = ()) -> int:
             continue
         for line in make():
             verify(line)
+            if line["origin"].split()[0] != name:
+                raise TexgenError(f"{line['name']} has the origin {line['origin']!r}, which must begin with its source's name, {name}.")
             found.append(line)
     lines = _merge(found + [line for line in kept if line["origin"].split()[0] not in SOURCES])
     write(Path(path), HEAD + ",\n".join(json.dumps(line, separators=(",", ":")) for line in lines) + TAIL)
@@ -87,13 +95,15 @@ def _text(path: Path) -> list[str]:
 
 
 def verify(line: dict[str, Any]) -> None:
-    """Raise TexgenError unless every atom of the family (three of its Ns) covers its tile."""
-    if line["kind"] != "mma":
-        return
+    """Raise TexgenError unless the record is whole and every atom of the family (three of its Ns) covers its tile."""
+    if lacking := [key for key in KEYS.get(line.get("kind", ""), ("a kind, mma or copy",)) if key not in line]:
+        raise TexgenError(f"The record of {line.get('name', 'an atom')} lacks {lacking[0]!r}: texgen.sources.catalog says what it is.")
     every = list(ns(line))
     for n in {every[0], every[len(every) // 2], every[-1]}:
         entry = Entry(str(line["name"]).replace("{N}", str(n)), n, line)
-        for operand, table in tile_mma(entry.atom()).operands().items():  # type: ignore[arg-type]
+        atom = entry.atom()
+        spec = copy_atom(atom) if isinstance(atom, CopyAtom) else tile_mma(atom)
+        for operand, table in spec.operands().items():
             check_cover(f"{entry.name}, {operand}", table)
 
 

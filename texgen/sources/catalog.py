@@ -9,6 +9,14 @@ whose C++ types are templates, are named in the same manner:
 
 ``2SM`` for a pair of CTAs, ``TS`` for A in tensor memory, ``SM103`` and ``SM107`` where an op needs these. Major modes
 change no layout and are in no name.
+
+A line is a record with these keys. ``name``; ``kind`` (mma or copy); ``arch``, empty for any; ``origin``, the name of a source
+(``texgen.sources.atoms_save.SOURCES``) and its version; ``thr``, the layout of thread ids; ``ptx``, the instruction. A layout is
+``[shape, stride]`` in nested lists. Of an MMA: ``mnk``; ``A``, ``B``, ``C``, from (thread, value) to ``m + M*k``, ``n + N*k``,
+``m + M*n``; ``types`` of A, B and C, each may be empty. Of a copy: ``S`` and ``D``, from (thread, value) to an element, both over
+the same elements; ``bits`` of an element. Where it applies: ``mem``, the memories of A, B and C (rmem, smem, tmem); ``n`` and
+``also_n``, the Ns of a family (``ns``); ``row`` and ``ref`` of matrix copies, elements in a row and the side in registers (src,
+dst); ``aka``, further names; ``notes``; ``corrected``; ``build``, how the DSL makes it.
 """
 
 from __future__ import annotations
