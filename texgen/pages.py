@@ -205,7 +205,8 @@ def _place(family: Family) -> tuple[str, str]:
     line, name = family.line, family.name
     arch, op = str(line.get("arch", "")), str((line.get("build") or {}).get("op", ""))
     if line["kind"] == "copy":
-        return "copy", COPIES.get(op, "Shuffle") + (f", {arch}" if arch else "")
+        kind = COPIES.get(op) or ("Shuffle" if "Shuffle" in name else "Other copies")
+        return "copy", kind + (f", {arch}" if arch else "")
     types = list(line["types"])
     a, _, c = types if all(types) else ("f8f6f4", "", "f32")
     a = NAMES.get(a, a)

@@ -22,7 +22,7 @@ from texgen.errors import TexgenError, UsageError
 from texgen.render.files import write
 from texgen.sources.atoms_dsl import GROUPS, KINDS, TYPES, op_arch
 from texgen.sources.atoms_tl import library_atoms
-from texgen.sources.catalog import Entry, ns
+from texgen.sources.catalog import FAMILY, Entry, ns
 from texgen.tiling import tile_mma
 
 SCHEMA = 1
@@ -313,7 +313,7 @@ def _merge(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _member(out: dict[str, dict[str, Any]], name: str) -> dict[str, Any] | None:
     """The family that already has an atom of this name."""
-    m = re.match(r"(SM\d+(?:_2SM)?_\d+x)(\d+)(x.*)$", name)
+    m = FAMILY.match(name)
     family = out.get(f"{m[1]}{{N}}{m[3]}") if m else None
     return family if family is not None and m is not None and int(m[2]) in ns(family) else None
 

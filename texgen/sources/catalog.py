@@ -39,7 +39,7 @@ from texgen.tiling import MmaAtom, Permutation, tile_mma, val_layout_tile
 
 DATA = "atoms.json"
 NEAREST = 3
-FAMILY = re.compile(r"(SM\d+_(?:2SM_)?\d+x)(\d+)(x.*)$", re.IGNORECASE)
+FAMILY = re.compile(r"([A-Za-z]\w*?_\d+x)(\d+)(x.*)$", re.IGNORECASE)
 """A name whose N may be any of a family's."""
 
 WIDTHS = {
