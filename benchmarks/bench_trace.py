@@ -21,7 +21,7 @@ INSIDE = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
 import attention, texgen
-from texgen.sources import recorder
+
 attention.compile_fakes()
 plain, traced = [], []
 for _ in range(int(sys.argv[2])):

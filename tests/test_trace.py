@@ -122,10 +122,10 @@ def test_two_kernels_and_names_that_are_hard_to_find():
 
 
 def test_sizes_of_a_launch():
-    from texgen.sources.recorder import _unpacked
+    from texgen.sources.sightings import unpacked
     from texgen.trace.report import dims
 
-    assert _unpacked(["*grid", "1"], 3) == ["grid[0]", "grid[1]", "1"] and _unpacked(["a", "b"], 3) == ["a", "b"]
+    assert unpacked(["*grid", "1"], 3) == ["grid[0]", "grid[1]", "1"] and unpacked(["a", "b"], 3) == ["a", "b"]
     assert dims([4, "n", 1]) == "4 × n × 1" and dims(["grid"]) == "grid (known at run time)"
 
 
@@ -278,7 +278,7 @@ sys.path.insert(0, {programs!r})
 import cutlass.cute as cute, texgen
 from cutlass.cute.atom import Atom, TiledMma
 import attention
-from texgen.sources import recorder
+from texgen.sources import sightings
 def state():
     return [dict(vars(c)) for c in (Atom, TiledMma, cute.struct._MemRangeData)], [vars(m).copy() for n, m in sorted(sys.modules.items()) if n.startswith("cutlass")]
 before = state()
@@ -298,7 +298,7 @@ after = state()
 left = [k for x, y in zip(before, after) for a, b in zip(x, y) for k in a if callable(a[k]) and a[k] is not b[k]]
 assert not left, left
 attention.compile_fakes()
-assert len(r.objects) == 15 and not recorder.faults, recorder.faults
+assert len(r.objects) == 15 and not sightings.faults, sightings.faults
 from texgen.sources.atoms_dsl import set_arch, tracing
 from cutlass.cute.nvgpu import warp
 import cutlass

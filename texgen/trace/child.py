@@ -66,7 +66,7 @@ def _main(config: dict[str, Any]) -> int:
     hook = sys.excepthook
     with recording(journal):
         how, status, error, place = _program(config, hook)
-    from texgen.sources.recorder import faults
+    from texgen.sources.sightings import faults
 
     journal.say(
         op="ended", how="launch" if run.reached and how == "end" else how, status=status, error=error, seen=run.seen,
@@ -180,11 +180,11 @@ _depth = [0]
 def _launching(original: Any) -> Any:
     @functools.wraps(original)
     def launch(self: Any, *args: Any, **kwargs: Any) -> Any:
-        from texgen.sources.recorder import _state
+        from texgen.sources.sightings import state
 
         if not getattr(self, "has_gpu_module", True) or _depth[0]:
             return original(self, *args, **kwargs)  # host code alone, or the inner of two
-        if _state.auxiliary:
+        if state.auxiliary:
             if run.device:
                 return original(self, *args, **kwargs)
             return None  # a helper of the DSL's own
@@ -239,7 +239,7 @@ def _program(config: dict[str, Any], hook: Any) -> tuple[str, int, str, list[Any
 
 def _place(error: BaseException) -> list[Any]:
     """File and line of the program's own innermost frame; of what the DSL raises, those of what made it do so."""
-    from texgen.sources.recorder import _is_inner
+    from texgen.sources.sightings import is_inner
 
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return [error.filename, error.lineno]
@@ -251,7 +251,7 @@ def _place(error: BaseException) -> list[Any]:
         trace = _theirs(part.__traceback__)
         while trace is not None:
             file = trace.tb_frame.f_code.co_filename
-            if not file.startswith("<") and not _is_inner(file) and "site-packages" not in file:
+            if not file.startswith("<") and not is_inner(file) and "site-packages" not in file:
                 found = [os.path.abspath(file), trace.tb_lineno]
             trace = trace.tb_next
         part = (part.__cause__ or part.__context__) if type(part).__module__.startswith("cutlass") else None
@@ -286,10 +286,10 @@ def _show(error: BaseException, hook: Any) -> None:
 
 def _theirs(trace: types.TracebackType | None) -> types.TracebackType | None:
     """A traceback without the frames of this file and of the recorder's wrappers."""
-    from texgen.sources.recorder import _OURS
+    from texgen.sources.sightings import OURS
     from texgen.trace.wrapping import WRAPPERS
 
-    ours = (os.path.abspath(__file__), _OURS)
+    ours = (os.path.abspath(__file__), *OURS)
     kept: list[types.TracebackType] = []
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
