@@ -45,7 +45,6 @@ SYSTEM = (
     "/etc/ld.so.preload", "/etc/localtime", "/etc/locale.alias", "/dev/null", "/dev/urandom", "/dev/zero",
 )  # fmt: skip
 """What an engine may read besides its own trees, where the kernel can hold it to that; TEXGEN_TEX_FOLDERS has more."""
-FONT_CACHES = ("lualatex", "xelatex")
 CPU_SPENT, FILE_TOO_LARGE = getattr(signal, "SIGXCPU", 0), getattr(signal, "SIGXFSZ", 0)
 INSTALL = "apt-get install texlive-latex-extra texlive-pictures"
 
@@ -102,8 +101,8 @@ def compile_pdf(
             options = ["-no-shell-escape", "-interaction=nonstopmode", "-halt-on-error", "-file-line-error", "figure.tex"]
             if engine == "lualatex":
                 options.insert(0, "-nosocket")
-            cache = [_font_cache(folder)] if engine in FONT_CACHES else []
-            command = confine.command(program, options, [*_system(program), *map(str, inputs)], [folder, "/dev/null", *cache])
+            writes = [folder, "/dev/null", _font_cache(folder)]
+            command = confine.command(program, options, [*_system(program), *map(str, inputs)], writes)
         status = _run(command, path, _environment(engine, path, inputs), time_limit)
         pdf = path / "figure.pdf"
         log = path / "figure.log"
@@ -199,12 +198,12 @@ def _environment(engine: str, folder: Path, inputs: Sequence[Path]) -> dict[str,
         return kept | {k: v for k, v in os.environ.items() if k == "HOME" or k.startswith(("XDG_", "TECTONIC_"))}
     nowhere = str(folder / "none")
     # 'p'(aranoid): nothing outside of the folder is written, no absolute path and no dot file is read.
+    fonts = _font_cache(nowhere)
     confined = {
-        "HOME": nowhere, "TEXMFHOME": nowhere, "TEXMFCONFIG": nowhere, "TEXMFVAR": nowhere,
+        "HOME": nowhere, "TEXMFHOME": nowhere, "TEXMFCONFIG": nowhere, "TEXMFVAR": fonts, "TEXMFCACHE": fonts,
+        "VARTEXFONTS": os.path.join(fonts, "fonts"), "TMPDIR": str(folder),
         "openin_any": "p", "openout_any": "p", "shell_escape": "f", "TEXMFOUTPUT": str(folder),
     }  # fmt: skip
-    if engine in FONT_CACHES:
-        confined["TEXMFCACHE"] = confined["TEXMFVAR"] = _font_cache(nowhere)
     layout = {"max_print_line": "1000", "error_line": "254", "half_error_line": "238"}
     memory = {"extra_mem_top": str(BIG), "extra_mem_bot": str(BIG)}
     folders = "".join(f"{p}{os.pathsep}" for p in inputs)
@@ -224,7 +223,7 @@ def _system(program: str) -> list[str]:
 
 
 def _font_cache(otherwise: str) -> str:
-    """A folder of ours for what lualatex works out of fonts, which takes seconds a run without it."""
+    """A folder of ours for what engines make of fonts: lualatex's tables, pdflatex's bitmaps of those without an outline."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     folder = Path(base) / "texgen" / "texmf-var"
     try:
