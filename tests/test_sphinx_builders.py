@@ -337,4 +337,5 @@ def test_copied_projects_exist():
 def test_the_page_wins_over_a_figure_with_a_theme_of_its_own(site):
     """The page's rules are more specific than those inside an SVG drawn with ``:theme: dark``."""
     style = site.build().text("_static/texgen.css")
-    assert all(".texgen-picture svg.texgen .txg-" in line for line in style.splitlines() if ".txg-" in line)
+    own = [line for line in style.splitlines() if re.search(r"\.txg-(?:page|ink|frame|code)\b", line)]
+    assert own and all(".texgen-picture svg.texgen .txg-" in line for line in own)
