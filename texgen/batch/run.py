@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
@@ -16,7 +16,7 @@ from texgen.batch.stamps import Stamps
 from texgen.batch.work import Job, OtherVersion, Outcome
 from texgen.errors import TexgenError
 from texgen.keys import digest
-from texgen.render.files import write
+from texgen.render.files import Unwritable
 
 CHUNK = 16
 """Items of a job: so many TeX figures share one start of the engine, and sending costs nothing to speak of."""
@@ -48,7 +48,7 @@ def run(
     """Draw the items that are not current, and write their files and stamps as they come.
 
     ``summary`` is filled on the way, so that it is right when Ctrl-C or an error ends the call. Raises TexgenError where
-    the workers cannot be reached or the place cannot be written.
+    the workers cannot be reached or nothing can be written.
     """
     made = summary if summary is not None else Summary()
     made.total = len(items)
@@ -61,6 +61,8 @@ def run(
         else:
             todo.append(item)
     progress(made)
+    if todo:
+        stamps.prepare()
     written: dict[str, Item] = {}
     own = digest(()) if pool.remote else ""
     jobs = [Job(part, str(stamps.base), templates, limit, share, own) for part in _chunks(todo, pool)]
@@ -88,20 +90,26 @@ def _keep(outcome: Outcome, stamps: Stamps, key: str, made: Summary, written: di
     if twice:
         outcome.error = f"It gives several figures, and {twice} is written by {written[twice.casefold()].name} too: rename one."
     if not outcome.error:
-        stamps.save(item, key, outcome.files)
-        made.drawn += 1
-    else:
+        try:
+            stamps.save(item, key, outcome.files)
+            made.drawn += 1
+        except (Unwritable, OSError) as error:
+            outcome.error = error.message if isinstance(error, Unwritable) else f"It cannot be written ({error.strerror})."
+    if outcome.error:
         if outcome.source:
             name = str(PurePosixPath(item.name).with_suffix(".failed.tex"))
-            write(stamps.folder / name, outcome.source)
-            outcome.error = f"{outcome.error.rstrip('.')}; its source is kept in {name}."
+            with suppress(Unwritable):
+                stamps.write(name, outcome.source)
+                outcome.error = f"{outcome.error.rstrip('.')}; its source is kept in {name}."
         outcome.files, outcome.source = {}, ""
         made.failed.append(outcome)
 
 
 def _outcomes(jobs: Sequence[Job], pool: Pool) -> Generator[Outcome, None, None]:
-    """The outcome of every item. The items of a job whose worker died are tried again, each alone."""
+    """The outcome of every item. The items of a job whose worker died are tried again, each alone, twice at most: the first
+    death may have been a neighbour's, or the system's in a bad moment."""
     todo, suspects = deque(jobs), deque[Job]()
+    died: set[int] = set()
     while todo or suspects:
         alone = not todo
         queue = suspects if alone else todo
@@ -109,8 +117,11 @@ def _outcomes(jobs: Sequence[Job], pool: Pool) -> Generator[Outcome, None, None]
             for job, outcomes in _drain(executor, queue, pool, alone):
                 if outcomes is not None:
                     yield from outcomes
+                elif alone and job.items[0].number in died:
+                    yield Outcome(job.items[0], error="It ended its worker process twice when tried alone (out of memory?).")
                 elif alone:
-                    yield Outcome(job.items[0], error="It ended its worker process, and ended it again when tried alone (out of memory?).")
+                    died.add(job.items[0].number)
+                    suspects.append(job)
                 else:
                     suspects += [Job((item,), job.base, job.templates, job.limit, job.share, job.digest) for item in job.items]
 
