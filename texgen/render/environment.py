@@ -114,4 +114,4 @@ def _explained(filename: str, line: int, what: str) -> TexgenError:
     if path.is_file():
         lines = path.read_text(encoding="utf-8").splitlines()
         source = f"  {lines[line - 1].strip()}" if 0 < line <= len(lines) else ""
-    return TexgenError(f"The template {filename}, line {line}, cannot be filled: {what.rstrip(".")}.", source)
+    return TexgenError(f"The template {filename}, line {line}, cannot be filled: {what.rstrip('.')}.", source)
