@@ -219,6 +219,37 @@ def test_a_wait_that_is_too_weak_is_drawn_at_the_reads_and_at_the_wait():
     assert all("wait_group 2 in step" in h.text and "too weak" in h.text for h in drawing.spec.hazards)
 
 
+READ_1 = [["barrier"], ["read", 1, 0, 1], ["compute", 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("program", "said", "blamed"),
+    [
+        ([["copy", 0, 0], ["commit"], ["wait", 0], ["barrier"], ["copy", 1, 1], ["commit"], *READ_1], "no wait_group stands between its commit", None),
+        ([["copy", 1, 1], ["wait", 0], *READ_1], "no commit stands between it and wait_group 0 in step 1", None),
+        ([["copy", 1, 1], *READ_1], "no commit and no wait_group stand between", None),
+        ([["copy", 1, 1], ["commit"], ["wait", 1], *READ_1], "wait_group 1 in step 1 is too weak", 1),
+        ([["copy", 1, 1], ["commit"], ["wait", 1], *READ_1, ["wait", 0]], "wait_group 1 in step 1 is too weak", 1),
+    ],
+)
+def test_a_wait_is_blamed_only_where_it_could_have_waited(program, said, blamed):
+    drawing = texgen.timeline(2, 2, 1, protocol=program)
+    hazard = next(h for h in drawing.spec.hazards if h.kind == "raw")
+    assert said in hazard.text
+    panel = next(p for p in drawing.figure.panels if p.key == "operations")
+    waits = panel.lines[0][panel.row_names.index("wait")] if "wait" in panel.row_names else []
+    marked = [step for step, label in enumerate(waits) if label.endswith("!")]
+    assert marked == ([] if blamed is None else [blamed])
+
+
+def test_on_the_command_line_a_kind_of_hazard_takes_a_line(run):
+    status, _, said = run("--fault", "wait", "-o", "wrong.svg")
+    lines = said.strip().splitlines()
+    count = len(timeline_spec(fault="wait").hazards)
+    assert status == 0 and len(lines) == 1 and count > 10
+    assert lines[0].startswith("texgen: warning: read too early (RAW): Step 2:") and lines[0].endswith(f"And {count - 1} more.")
+
+
 def test_a_copy_before_the_barrier_is_drawn_at_the_copy_and_at_the_reads_it_overwrites():
     drawing = texgen.timeline(fault="barrier")
     marked, drawn = outlined(drawing)["stages"], labels(drawing, "stages")
@@ -406,7 +437,12 @@ def test_measured_bars_stand_at_their_cycles(result):
         assert found[f"k tile {tile} read {begin:,}–{end:,}"] == pytest.approx([begin, end], abs=1)
         begin, end = events["commit"][0][tile], events["passed"][0][tile]
         assert found[f"k tile {tile} in flight {begin:,}–{end:,}"] == pytest.approx([begin, end], abs=1)
+    begin, end = events["passed"][0][4], events["wait"][0][5]
+    assert f"k tile 3* read {begin:,}–{end:,}" in found  # a k block is read of it, as the model above has it
     said = " ".join(drawing.text().split())
+    assert "The model above" not in said  # it has as many k blocks a k tile
+    other = " ".join(texgen.timeline(k_blocks=3, measured=result).text().split())
+    assert "The model above has k tiles of 3 k blocks, the run's have 2" in other
     assert "the stamps cost 10.0% of the run" in said and "2.00 cycles a nanosecond" in said
     assert drawing.spec.hazards == () and "not to be trusted" not in said
 
@@ -429,6 +465,11 @@ def test_committed_stamps_are_of_a_correct_run_whose_barriers_held(file):
             order = [[run.events[n][warp][t] for n in ("wait", "landed", "passed")] for t in range(run.k_tiles + 2)]
             flat = [x for three in order for x in three]
             assert flat == sorted(flat)
+            # The page says so: waits of two sorts, alike at every depth, and little beside the work.
+            waits = [b - a for t in range(1, run.k_tiles) for w in range(run.warps) for a, b in [(run.events["wait"][w][t], run.events["landed"][w][t])]]
+            long = [w for w in waits if w > 3 * np.median(waits)]
+            assert 0.2 < len(long) / len(waits) < 0.5
+            assert max(waits) < 0.05 * (run.events["wait"][0][3] - run.events["wait"][0][2])
             for tile, blocks in enumerate(run.events["block"][warp]):
                 assert blocks == sorted(blocks) and order[tile][2] <= blocks[0] and blocks[-2] <= order[tile + 1][0] <= blocks[-1]
 
@@ -536,6 +577,7 @@ def test_a_protocol_of_ones_own_is_judged(run, tmp_path):
         (["--protocol", "bad.py:other"], 1, "no function other"),
         (["--protocol", "bad.py"], 2, "file.py:function"),
         (["--protocol", "bad.json"], 1, "no JSON"),
+        (["--protocol", "advances.json"], 1, "only advances the ring's indices"),
         (["--measured", "bad.json"], 1, "no JSON"),
         (["--measured", "timeline.json", "--stages", "5"], 1, "no run with 5 stages: there are runs with 3"),
         (["-o", "x.gif"], 2, "writes no .gif"),
@@ -545,6 +587,7 @@ def test_a_protocol_of_ones_own_is_judged(run, tmp_path):
 def test_what_cannot_be_drawn_is_said_in_a_sentence(arguments, code, said, run, tmp_path, result):
     (tmp_path / "bad.py").write_text("def function(*numbers):\n    return 1 / 0\n")
     (tmp_path / "bad.json").write_text("{")
+    (tmp_path / "advances.json").write_text('[["advance", "read"]]')
     status, _, heard = run(*arguments)
     assert status == code and said in heard and "texgen/pipeline" not in heard, heard
 

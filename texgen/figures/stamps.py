@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -76,7 +75,7 @@ def _stage(measured: Measured, stage: int, fills: dict[int, int], start: int, un
         until = passed[min(tile, measured.k_tiles + 1)]
         yield from _bar(stage, copy[tile], commit[tile], start, unit, everything, fills[WRITTEN], f"{name} W", f"k tile {name} copy issued")
         yield from _bar(stage, commit[tile], until, start, unit, everything, fills[FLIGHT], f"{name} F", f"k tile {name} in flight")
-        if real:
+        if tile <= measured.k_tiles:  # of the first k tile past the end a k block is read, and nobody multiplies it
             yield from _bar(stage, until, wait[tile + 1], start, unit, everything, fills[READ], f"{name} R", f"k tile {name} read")
 
 
@@ -104,7 +103,7 @@ def measured_lines(measured: Measured) -> list[Line]:
     lines = [
         Line(f"Measured on {measured.head['gpu']}, driver {measured.head['driver']}, DSL {measured.head['dsl']}, {measured.head['date'][:10]}: "
              f"{size}, {e['k_tiles']} k tiles of {e['k_blocks']} k blocks, block {tuple(e['block'])} on multiprocessor {e['smid']}{rate}"),
-        Line(f"Between two waits {_median(rounds)} cycles; in wait_group {_median(waits)}, at the barrier {_median(stood)} (medians); the stamps cost {cost:.1f}% of the run"),
+        Line(f"Cycles, as median (10th to 90th percentile, most): between two waits {_spread(rounds)}, in wait_group {_spread(waits)}, at the barrier {_spread(stood)}; the stamps cost {cost:.1f}% of the run"),
     ]  # fmt: skip
     if measured.early:
         lines.append(Line(f"Warning: at {measured.early} barriers a warp's stamp is earlier than the last warp's arrival, so the stamps after barriers are not to be trusted"))
@@ -115,5 +114,9 @@ def _at(warps: list[list[int]], tile: int) -> list[int]:
     return [warp[tile] for warp in warps]
 
 
-def _median(values: list[int]) -> str:
-    return f"{statistics.median(values):,.0f}" if values else "–"
+def _spread(values: list[int]) -> str:
+    """``32 (26–168, 170)``: a median alone would hide that waits have two peaks."""
+    if not values:
+        return "–"
+    middle, low, high = np.percentile(values, [50, 10, 90]).tolist()
+    return f"{middle:,.0f} ({low:,.0f}–{high:,.0f}, {max(values):,})"

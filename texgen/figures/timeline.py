@@ -46,6 +46,8 @@ def draw_timeline(spec: TimelineSpec, options: FigureOptions) -> Figure:
 
         panels += [[p] for p in measured_panels(spec.measured, len(columns), colors)]
         lines += measured_lines(spec.measured)
+        if spec.measured.k_blocks != spec.k_blocks:
+            lines.append(Line(f"The model above has k tiles of {plural(spec.k_blocks, 'k block')}, the run's have {spec.measured.k_blocks}: one step more a k block, while its k tile is read"))
         if spec.program != kernel_program(spec.stages, spec.k_tiles, spec.k_blocks):
             lines.append(Line("The run is of the kernel's own protocol, not of the one above"))
     states = {c.state for row in spec.cells for c in row}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+if TYPE_CHECKING:
+    from texgen.pipeline.hazards import Hazard
+
 PATH = click.Path(path_type=Path)
-MOST_SAID = 20
 
 
 @click.command(name="timeline")
@@ -47,13 +50,20 @@ def timeline(
     check_suffixes(output, templates)  # before any work
     spec = timeline_spec(stages, k_tiles, k_blocks, fault=fault, protocol=protocol, measured=measured)
     drawing = Drawing(spec, FigureOptions.of(**look), templates)
-    for hazard in spec.hazards[:MOST_SAID]:
-        print(f"texgen: warning: {hazard.text}", file=sys.stderr)
-    if len(spec.hazards) > MOST_SAID:
-        print(f"texgen: warning: and {len(spec.hazards) - MOST_SAID} hazards more.", file=sys.stderr)
+    for line in by_kind(spec.hazards):
+        print(f"texgen: warning: {line}", file=sys.stderr)
     if not output:
         from texgen.render.text import print_colored
 
         print_colored(drawing.figure)
     for path in output:
         click.echo(str(drawing.save(path, engine, scale)))
+
+
+def by_kind(hazards: Sequence[Hazard]) -> Iterator[str]:
+    """A line for each kind of hazard: its first sentence, and how many more there are."""
+    from texgen.pipeline.hazards import KINDS
+
+    for kind, name in KINDS.items():
+        if own := [h for h in hazards if h.kind == kind]:
+            yield f"{name}: {own[0].text}" + (f" And {len(own) - 1} more." if len(own) > 1 else "")

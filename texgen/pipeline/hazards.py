@@ -63,6 +63,8 @@ class Course:
     copies: list[Copy] = field(default_factory=list)
     groups: dict[int, int] = field(default_factory=dict)
     """The number of the group that a ``commit`` closes."""
+    commits: dict[int, int] = field(default_factory=dict)
+    """The ``commit`` that closes a copy's group."""
 
     def __post_init__(self) -> None:
         phase = count = 0
@@ -77,6 +79,7 @@ class Course:
                 open_copies.append(i)
             elif event.op == "commit":
                 pending.append((count, open_copies))
+                self.commits.update(dict.fromkeys(open_copies, i))
                 self.groups[i] = count
                 open_copies = []
                 count += 1
@@ -92,6 +95,13 @@ class Course:
     def last(self, op: str, before: int) -> int:
         """The last event of a kind before another, -1 where there is none."""
         return next((i for i in range(before - 1, -1, -1) if self.program[i].op == op), -1)
+
+    def weak_wait(self, copy: Copy, read: int) -> int:
+        """The wait that could have covered the copy before the read and leaves too many groups; -1: none stands there."""
+        if copy.at > read or (copy.done is not None and copy.done < read):
+            return -1
+        wait = self.last("wait", read)
+        return wait if wait > self.commits.get(copy.at, len(self.program)) else -1
 
 
 def hazards(program: Sequence[Event], step: Callable[[int], int], k_tiles: int) -> tuple[Hazard, ...]:
@@ -127,7 +137,7 @@ def _reads(course: Course, say: _Words) -> Iterator[Hazard]:
             for kind, copy in latest.items():
                 text = say.clash(i, copy, mine)
                 yield Hazard(kind, max(i, copy.at) if kind == "war" else i, event.stage, event.tile, text,
-                             min(i, copy.at) if kind == "war" else copy.at, course.last("wait", i) if kind == "raw" and copy.at < i else -1)  # fmt: skip
+                             min(i, copy.at) if kind == "war" else copy.at, course.weak_wait(copy, i) if kind == "raw" else -1)  # fmt: skip
             continue
         before = [c for c in written if course.seen_by_all(c, i)]
         held = max(before, key=lambda c: c.at, default=None)
@@ -197,9 +207,7 @@ class _Words:
                 return f"Step {at}: {wanted} is read from {stage} before its copy is issued in step {self.step(copy.at)}."
             if copy.done is not None and copy.done < read:
                 return f"Step {at}: {wanted} is read from {stage} after its wait and before a barrier: what other threads copied may be missing."
-            wait = self.course.last("wait", read)
-            weak = f"wait_group {self.course.program[wait].n} in step {self.step(wait)} is too weak" if wait >= 0 else "no wait_group stands before it"
-            return f"Step {at}: {wanted} is read from {stage} while its copy of step {self.step(copy.at)} may be in flight: {weak}."
+            return f"Step {at}: {wanted} is read from {stage} while its copy of step {self.step(copy.at)} may be in flight: {self.why(copy, read)}."
         if copy.tile < 0:
             return f"Step {self.step(copy.at)}: {stage} is reused while another warp may still read {wanted} from it (step {at}): no barrier between."
         if mine >= read:
@@ -208,6 +216,16 @@ class _Words:
         if copy.at > read:
             return f"Step {self.step(copy.at)}: {self.tile(copy.tile)} is copied into {stage} while another warp may still read {wanted} from it (step {at}): no barrier between."
         return f"Step {at}: {wanted} is read from {stage}, into which {self.tile(copy.tile)} was copied in step {self.step(copy.at)}."
+
+    def why(self, copy: Copy, read: int) -> str:
+        """Why a copy that was issued before a read may be in flight then."""
+        if (wait := self.course.weak_wait(copy, read)) >= 0:
+            return f"wait_group {self.course.program[wait].n} in step {self.step(wait)} is too weak"
+        commit = self.course.commits.get(copy.at, len(self.course.program))
+        wait = self.course.last("wait", read)
+        if copy.at < wait < commit:
+            return f"no commit stands between it and wait_group {self.course.program[wait].n} in step {self.step(wait)}, which cannot wait for it"
+        return "no commit and no wait_group stand between" if commit > read else "no wait_group stands between its commit and the read"
 
     def holds(self, read: int, held: Copy | None) -> str:
         event = self.course.program[read]

@@ -38,6 +38,10 @@ class Measured:
         return int(self.entry["k_tiles"])
 
     @property
+    def k_blocks(self) -> int:
+        return int(self.entry["k_blocks"])
+
+    @property
     def stages(self) -> int:
         return int(self.entry["stages"])
 

@@ -69,6 +69,8 @@ def events(items: Sequence[Any], stages: int, where: str = "the protocol") -> tu
         if event.op == "advance":
             ring[event.index] = event.stage
         out.append(event)
+    if all(event.op == "advance" for event in out):
+        raise TexgenError(f"{where} only advances the ring's indices: give copies, waits, barriers and reads too.")
     return tuple(out)
 
 
