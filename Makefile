@@ -58,7 +58,7 @@ coverage: $(VENV)/.tested
 
 # the wheel under the oldest and the newest Python and DSL, and without the DSL
 versions: $(VENV)/.tested
-	$(RUN)/python -m tests.versions
+	$(RUN)/python -m tests.versions $(VERSIONS_ARGS)
 
 wheel: $(VENV)/.tested
 	$(PIP) build

@@ -6,8 +6,8 @@ newest     newest Python and DSL   the same; every table and picture that both r
 plain      newest Python, no DSL   every test that needs none (as on macOS)
 =========  ======================  =============================================================================
 
-The tests run from a copy without ``texgen/``, so that the wheel is what they import. ``--plain-args`` goes to pytest of the
-last; ``--only`` takes one environment.
+The tests run from a copy without ``texgen/``, so that the wheel is what they import. ``--only`` takes one environment;
+``--quick`` leaves out of the last what draws with TeX, a browser or Sphinx.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 """For which both the project and the newest DSL have wheels."""
 OLDEST_DSL, NEWEST_DSL = "4.5.3", "4.8.1"
 LIVE = ("test_dsl.py", "test_oracle.py", "test_cases_layouts.py", "test_copies_live.py")
+QUICK = ("-m", "not dsl and not pdflatex and not lualatex and not chromium", "--ignore-glob=tests/test_s[pi][ht]*", "--ignore=tests/test_batch.py",
+         "--ignore=tests/test_never_half.py", "--ignore=tests/properties")  # fmt: skip
 COPIED = ("tests", "docs", "templates", "benchmarks", "README.md", "CONTRIBUTING.md", "Makefile", "pyproject.toml", "LICENSE")
 
 
@@ -102,7 +104,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.versions")
     parser.add_argument("folder", type=Path, nargs="?", default=ROOT / "build" / "versions")
     parser.add_argument("--only", choices=("oldest", "newest", "plain"), action="append")
-    parser.add_argument("--plain-args", default="-n auto")
+    parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -122,7 +124,7 @@ def main() -> int:
                 faults.append(f"{environment.name}: the tables could not be read")
             tests = [f"tests/{f}" for f in LIVE if (tree / "tests" / f).exists()]
         else:
-            tests = ["-m", "not dsl", *options.plain_args.split()]
+            tests = ["-n", "auto", *(QUICK if options.quick else ("-m", "not dsl"))]
         if subprocess.run([*pytest, *tests], cwd=tree, check=False).returncode:
             faults.append(f"{environment.name}: tests failed")
     old, new = folder / "oldest.json", folder / "newest.json"
