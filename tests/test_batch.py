@@ -36,6 +36,15 @@ WORDS = {
     "[[family]]\natoms = 'NO_SUCH*'\noutput = '{name}.svg'": ("family 1", "'NO_SUCH*'"),
     "[[family]]\natoms = 'SM80_16x8x16*'\noutput = 'a.svg'": ("1 and 2", "a.svg"),
     "[[figure]]\ntarget = '(4,4):(4,1)'\noutput = 'a.svg'\n[[figure]]\ntarget = '(2,2):(2,1)'\noutput = 'A.SVG'": ("1 and 2", "both write"),
+    "[[figure]]\ntarget = '(4,4):(4,1)'\noutput = 'x.svg/y.svg'\n[[figure]]\ntarget = '(2,2):(2,1)'\noutput = 'X.svg'": ("figure 2", "figure 1", "folder", "rename"),
+    "[[figure]]\ntarget = '(4,4):(4,1)'\noutput = 'a.svg'\nwidht = '8cm'": ("figure 1", "did you mean 'width'"),
+    "[[figure]]\nchain = ['SM75_U32x4_LDSM_N']\noutput = 'a.svg'": ("figure 1", "chain", "two texts"),
+    "[[figure]]\ntarget = '(4,4):(4,1)'\nchain = ['a', 'b']\noutput = 'a.svg'": ("figure 1", "target and chain"),
+    "[[figure]]\ntarget = '(4,4):(4,1)'\nfill = 'SM80_CP_ASYNC'\noutput = 'a.svg'": ("figure 1", "fill goes with chain"),
+    "[[figure]]\nchain = ['a', 'b']\nat = [0, -1]\noutput = 'a.svg'": ("figure 1", "at = [0, -1]", "[0, 16]"),
+    "[[figure]]\ntimeline = true\nstages = 0\noutput = 'a.svg'": ("figure 1", "stages = 0", "above 0"),
+    "[[figure]]\ntimeline = 4\noutput = 'a.svg'": ("figure 1", "must be true"),
+    "[[figure]]\ntimeline = true\natom-layout = '2,2,1'\noutput = 'a.svg'": ("figure 1", "atom_layout", "a timeline has none"),
     "[figure]\ntarget = 'x'": ("[[figure]]",),
     "[[figure]\n": ("no TOML",),
     "": ("lists no figure",),
@@ -250,6 +259,49 @@ def dask_cluster(folder: Path):
             with contextlib.suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def test_a_name_that_the_file_system_refuses_costs_its_own_figure(tmp_path):
+    """A name and a target of 300 characters, an output in the place of a folder; not, once for all, a folder that is a file."""
+    long = "x" * 300
+    (tmp_path / "out" / "taken.svg").mkdir(parents=True)
+    (tmp_path / "list.toml").write_text(
+        f'[[figure]]\ntarget = "(4,4):(4,1)"\noutput = "{long}.svg"\n[[figure]]\ntarget = "{long}.json"\noutput = "b.svg"\n'
+        '[[figure]]\ntarget = "(2,2):(2,1)"\noutput = "taken.svg"\n' + layouts(3)
+    )
+    made = batch(tmp_path, "--out", "out", "--report", "report.json")
+    assert made.returncode == 1 and made.stdout == "6 figures: 3 drawn, 0 as they were, 3 failed\n" and "Traceback" not in made.stderr
+    report = {f["output"]: f["error"] for f in json.loads((tmp_path / "report.json").read_text())["failed"]}
+    assert set(report) == {f"{long}.svg", "b.svg", "taken.svg"}
+    assert "cannot be written" in report[f"{long}.svg"] and "give it another output" in report["taken.svg"]
+    assert batch(tmp_path, "--out", "out").stdout == "6 figures: 0 drawn, 3 as they were, 3 failed\n"
+    (tmp_path / "file").write_text("")
+    made = batch(tmp_path, "--out", "file")
+    assert made.returncode == 1 and made.stderr.count("\n") == 1 and "give another with --out" in made.stderr
+
+
+def test_chains_and_timelines_are_those_of_their_commands(tmp_path):
+    copy, mma = "SM75_U32x4_LDSM_N", "SM80_16x8x16_F32F16F16F32_TN"
+    smem = "S<3,4,3> o 0 o (16,64):(64,1)"
+    (tmp_path / "list.toml").write_text(
+        f'[[figure]]\nchain = ["{copy}", "{mma}"]\nsmem = "{smem}"\nat = [0, 16]\noperand = "A"\noutput = "chain.svg"\n'
+        f'[[figure]]\nchain = ["{copy}", "{mma}"]\nat = "0,16"\noutput = "plain.svg"\n'
+        '[[figure]]\ntimeline = true\nstages = 4\nk-tiles = 6\nfault = "wait"\noutput = "time.svg"\n'
+    )
+    made = batch(tmp_path)
+    assert made.returncode == 0 and made.stdout == "3 figures: 3 drawn, 0 as they were\n", made.stderr
+    assert (tmp_path / "chain.svg").read_text() == texgen.chain(copy, mma, smem=smem, at=(0, 16), operand="A").svg()
+    assert (tmp_path / "plain.svg").read_text() == texgen.chain(copy, mma, at=(0, 16)).svg()
+    assert (tmp_path / "time.svg").read_text() == texgen.timeline(4, 6, fault="wait").svg()
+    assert "texgen: time.svg: Step 3: k tile 0 is read" in made.stderr and "hazards more" in made.stderr
+    assert batch(tmp_path).stdout == "3 figures: 0 drawn, 3 as they were\n"
+
+
+def test_options_of_a_chain_do_not_go_with_a_list(tmp_path):
+    (tmp_path / "list.toml").write_text(layouts(1))
+    for given in (["--chain", "A", "B"], ["--fill", "A"], ["--smem", "(8,8):(8,1)"], ["--at", "0,16"]):
+        made = batch(tmp_path, *given)
+        assert made.returncode == 2 and given[0] in made.stderr and not (tmp_path / "f").exists(), given
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kills by process group")

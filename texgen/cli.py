@@ -80,7 +80,7 @@ FIGURE_OPTIONS = (
     click.option(
         "--width", "print_width", default="", help="Width in print: 84mm, or '.9\\linewidth' (TikZ and LaTeX)."
     ),
-    click.option("--theme", default="light", help="light, dark, or auto: an SVG that follows the reader's setting."),
+    click.option("--theme", default="", help="light, dark, or auto: an SVG or page that follows the reader's setting [pages: auto; the rest: light]."),
     click.option(
         "--slides",
         default="",
@@ -154,6 +154,8 @@ def render(
     chain = take_chain(options, target)
     batch = {name: options.pop(name) for name in BATCH_NAMES}
     if batch["batch"] is not None:
+        if chain is not None:
+            raise UsageError("--chain does not go with --batch: give an entry of the list chain = [COPY, MMA], with fill, smem and at.")
         if target is not None or output:
             raise UsageError("--batch takes targets and outputs from its list: leave TARGET and -o out.")
         given = overrides(context, (*options, "engine", "scale"))

@@ -34,7 +34,7 @@ def digest(folders: Sequence[str]) -> str:
 def _code() -> str:
     package = Path(__file__).resolve().parent
     stamp = package / "measure" / "stamp.py"  # its hashes are kept with the figures
-    files = sorted([stamp, *package.glob("*.py"), *(f for d in ("figures", "pipeline", "render", "sources", "trace") for f in (package / d).glob("*.*"))])
+    files = sorted([stamp, *package.glob("*.py"), *(f for d in ("chains", "figures", "pipeline", "render", "sources", "trace") for f in (package / d).glob("*.*"))])
     return sha(b"".join(f.read_bytes() for f in files))
 
 

@@ -12,14 +12,22 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from texgen.batch.subjects import OWN, Parts, named, subject
 from texgen.errors import TexgenError, UsageError
 from texgen.figures.options import FigureOptions
 from texgen.render.forms import suffixes
 from texgen.sources import ReadOptions
 
+FIGURE = ("target", "chain", "timeline", *OWN, "output", "engine", "scale")
+FAMILY = ("atoms", "targets", "output", "engine", "scale")
 TABLES = ("defaults", "figure", "family")
 KEYS = {
     "target": "What is drawn: all that `texgen render` takes as TARGET. Files are looked for beside the list.",
+    "chain": "In place of target: `[COPY, MMA]`, a copy beside the MMA that it feeds.",
+    "fill, smem, at": "With chain: what fills shared memory before, the operand's tile there, where the MMA's tile begins in it (`[0, 16]`).",
+    "timeline": "In place of target: `true`, for the timeline of a cp.async pipeline.",
+    "stages, k_tiles, k_blocks, fault, protocol, measured": "With timeline: as `texgen timeline` takes them.",
+    "width": "Width in print: `84mm`, or `.9\\linewidth`; print_width in Python.",
     "output": "A file or a list of files; the suffix chooses the form. `{name}` stands for the target's name, `{n}` for the figure's number in the list.",
     "engine": "TeX engine: pdflatex, lualatex, xelatex or tectonic.",
     "scale": "Pixels of a PNG for one of the SVG; 2 if left out.",
@@ -45,6 +53,14 @@ class Item:
     look: FigureOptions = field(default_factory=FigureOptions)
     engine: str | None = None
     scale: float = 2.0
+    kind: str = "target"
+    """Or chain, timeline: these have ``parts`` (``texgen.batch.subjects``), and a ``target`` that only names them."""
+    parts: Parts = ()
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The texts that may name files which the item depends on."""
+        return named(self.kind, self.target, self.parts)
 
     @property
     def name(self) -> str:
@@ -77,10 +93,9 @@ def read_list(path: Path, overrides: Mapping[str, Any] | None = None, templates:
             where = f"{path}, {kind} {number}"
             own = _spelt(_table(entry, where))
             merged = {**_spelt(defaults), **own, **given}
-            special = ("target", "output", "engine", "scale") if kind == "figure" else ("atoms", "targets", "output", "engine", "scale")
-            _known(own, _names(special), where, "key")
-            for target in [_target(own, where)] if kind == "figure" else _members(own, where):
-                items.append(_item(len(items) + 1, target, merged, where, forms))
+            _known(own, _names(FIGURE if kind == "figure" else FAMILY), where, "key")
+            for drawn in [subject(own, where)] if kind == "figure" else _members(own, where):
+                items.append(_item(len(items) + 1, drawn, merged, where, forms))
     if not items:
         raise UsageError(f"{path} lists no figure: give [[figure]] tables with target and output.")
     _distinct(items, path)
@@ -100,7 +115,7 @@ def shard(items: list[Item], text: str) -> list[Item]:
 
 
 def option_names() -> tuple[str, ...]:
-    """The options of reading and of the figure, in that order."""
+    """The options of reading and of the figure, in that order, as Python has them."""
     return tuple(dict.fromkeys(f.name for f in (*fields(ReadOptions), *fields(FigureOptions))))
 
 
@@ -155,26 +170,20 @@ def _spelt(table: Mapping[str, Any]) -> dict[str, Any]:
 def _known(table: Mapping[str, Any], names: tuple[str, ...], where: str, what: str) -> None:
     for key in _spelt(table) if what == "key" else table:
         if key not in names:
-            near = difflib.get_close_matches(key, names, n=1)
+            shown = [{python: written for written, python in ALIASES.items()}.get(n, n) for n in names]
+            near = difflib.get_close_matches(key, shown, n=1)
             hint = f"did you mean {near[0]!r}? There" if near else "there"
-            raise UsageError(f"{where}: there is no {what} {key!r}: {hint} are {', '.join(names)}.")
+            raise UsageError(f"{where}: there is no {what} {key!r}: {hint} are {', '.join(shown)}.")
 
 
-def _target(entry: Mapping[str, Any], where: str) -> str:
-    target = entry.get("target")
-    if not isinstance(target, str) or not target.strip():
-        raise UsageError(f"{where}: target is missing: give an atom's name, layout text, a C++ type, file.py:callable or a .json file.")
-    return target
-
-
-def _members(entry: Mapping[str, Any], where: str) -> Iterator[str]:
+def _members(entry: Mapping[str, Any], where: str) -> Iterator[tuple[str, str, Parts]]:
     if ("atoms" in entry) == ("targets" in entry):
         raise UsageError(f"{where}: give either atoms (a pattern of names) or targets (a list).")
     if "targets" in entry:
         targets = entry["targets"]
         if not isinstance(targets, list) or not all(isinstance(t, str) and t.strip() for t in targets):
             raise UsageError(f"{where}: targets must be a list of texts.")
-        yield from targets
+        yield from (("target", target, ()) for target in targets)
         return
     from texgen.sources import catalog
 
@@ -183,11 +192,12 @@ def _members(entry: Mapping[str, Any], where: str) -> Iterator[str]:
     found = [e.name for e in catalog.search(entry["atoms"])]
     if not found:
         raise UsageError(f"{where}: no atom's name matches {entry['atoms']!r}: texgen atoms lists them.")
-    yield from found
+    yield from (("target", name, ()) for name in found)
 
 
-def _item(number: int, target: str, options: dict[str, Any], where: str, forms: Sequence[str]) -> Item:
+def _item(number: int, drawn: tuple[str, str, Parts], options: dict[str, Any], where: str, forms: Sequence[str]) -> Item:
     """An item of the merged options. Raises UsageError led by the entry."""
+    kind, target, parts = drawn
     options = {k: tuple(v) if isinstance(v, list) and k != "output" else v for k, v in options.items()}
     _types(options, where)
     try:
@@ -202,7 +212,7 @@ def _item(number: int, target: str, options: dict[str, Any], where: str, forms: 
         raise UsageError(f"{where}: {error.message}") from None
     return Item(
         number, target, _outputs(options.get("output"), target, number, where, forms), tuple(sorted(reading.items())), look,
-        options.get("engine"), float(options.get("scale", 2.0)),
+        options.get("engine"), float(options.get("scale", 2.0)), kind, parts,
     )  # fmt: skip
 
 
@@ -250,3 +260,7 @@ def _distinct(items: list[Item], path: Path) -> None:
                     f"{path}: figures {other.number} and {item.number} both write {output}: put {{name}} or {{n}} into the "
                     f"output, or give them different names."
                 )
+    for output, item in seen.items():
+        for parent in PurePosixPath(output).parents:
+            if (file := seen.get(str(parent))) is not None:
+                raise UsageError(f"{path}: figure {file.number} writes the file {parent} and figure {item.number} a file inside a folder of that name: rename one.")

@@ -81,11 +81,12 @@ def work(job: Job) -> list[Outcome]:
 def _drawings(item: Item, templates: tuple[str, ...]) -> dict[str, Drawing]:
     """The drawing of every file of an item; a target of several gives ``figure-A.svg``, ``figure-B.svg``, …"""
     from texgen.api import Drawings, drawings
-    from texgen.sources import read
+    from texgen.batch.subjects import hazards
+    from texgen.batch.subjects import specs as specs_of
     from texgen.specs import flat
 
-    specs = read(item.target, **dict(item.reading))
-    for warning in dict.fromkeys(w for _, spec in flat(specs) for w in spec.warnings):
+    specs = specs_of(item.kind, item.target, dict(item.parts), item.look.operand, dict(item.reading))
+    for warning in dict.fromkeys(w for _, spec in flat(specs) for w in (*spec.warnings, *hazards(spec))):
         warnings.warn(warning, stacklevel=1)
     made = drawings(specs, item.look, templates)
     out: dict[str, Drawing] = {}

@@ -13,8 +13,14 @@ from pathlib import Path
 from texgen.errors import TexgenError
 
 
+class Unwritable(TexgenError):
+    """A file that cannot be written; ``number`` is the system's ``errno``, 0 where it gave none."""
+
+    number = 0
+
+
 def write(path: Path, data: bytes | str) -> Path:
-    """Write a whole file or none. Raises TexgenError where the place cannot be written."""
+    """Write a whole file or none. Raises Unwritable where the place cannot be written."""
     raw = data.encode("utf-8") if isinstance(data, str) else data
     temporary: Path | None = None
     try:
@@ -29,7 +35,9 @@ def write(path: Path, data: bytes | str) -> Path:
         if temporary:
             temporary.unlink(missing_ok=True)
         reason = getattr(error, "strerror", None) or str(error)
-        raise TexgenError(f"{path} cannot be written ({reason}): give another place with -o.") from None
+        refused = Unwritable(f"{path} cannot be written ({reason}): give another place with -o.")
+        refused.number = getattr(error, "errno", None) or 0
+        raise refused from None
     except BaseException:  # Ctrl-C while writing leaves nothing behind
         if temporary:
             temporary.unlink(missing_ok=True)
