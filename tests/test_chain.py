@@ -14,6 +14,7 @@ import texgen
 from texgen.chains.build import read_chain
 from texgen.chains.delivery import delivery, first_wrong, wavefronts
 from texgen.errors import TexgenError, UsageError
+from texgen.figures.model import HOLE
 from texgen.specs import CopySpec, from_dict, to_json
 
 M16 = "SM80_16x8x16_F32F16F16F32_TN"
@@ -269,6 +270,37 @@ def test_a_wrong_chain_shows_itself():
     assert "does not feed the MMA" in drawing.figure.alt
 
 
+def test_misaligned_addresses_feed_nothing():
+    """Rows of 65 elements: all lie where they should, and lane t names byte 130 t, which 16 divides for every eighth."""
+    drawing = texgen.chain(X4, M16, smem="(16,64):(65,1)")
+    assert drawing.spec.warnings == ("This copy does not feed the MMA: T1 reads 16 bytes at byte 130, which is misaligned: 16 must divide it, or the access faults.",)
+    assert not drawing.spec.to_dict()["derived"]["feeds"] and "It feeds" not in drawing.text() and "faults" in drawing.text()
+    memory, registers, fragment = drawing.figure.panels
+    named = {who: what for whos, whats in zip(*memory.lines, strict=True) for who, what in zip(whos, whats, strict=True) if who}
+    assert named == {f"T{t}→{'!' * (t % 8 > 0)}": f"{t % 16},{t // 16 * 8}" for t in range(32)}
+    white = {(r, c) for r, c in np.ndindex(16, 16) if r % 8}
+    assert {(int(r), int(c)) for r, c in np.argwhere(fragment.fill == HOLE)} == white
+    assert {(r, c) for r, c in np.ndindex(16, 16) if fragment.lines[-1][r][c] == "!"} == white
+    assert (registers.fill[4:] == HOLE).all() and (registers.fill[:4] != HOLE).all()
+
+
+@pytest.mark.parametrize(
+    ("targets", "options", "advice"),
+    [
+        ((T8, "SM80_16x8x32_S32S8S8S32_TN"), {}, "these have 8: take SM75_U32x4_LDSM_N"),
+        ((X4, M16), {"smem": SWIZZLED, "at": (0, 44)}, "let it begin where 8 divides k"),
+    ],
+)
+def test_advice_is_not_to_do_what_was_done(targets, options, advice):
+    drawing = texgen.chain(*targets, **options)
+    assert advice in drawing.spec.warnings[0] and "make_tiled_copy" not in drawing.spec.warnings[0]
+    strange = any(label == "≠?" for p in drawing.figure.panels for line in p.lines for row in line for label in row)
+    assert strange == ("?: what lies there is no element of A's tile" in drawing.text())
+    mended = [SWIZZLED, (0, 40)] if "smem" in options else ["", None]
+    copy = targets[0] if "smem" in options else X4
+    assert texgen.chain(copy, targets[1], smem=mended[0] or None, at=mended[1]).spec.warnings == ()
+
+
 def test_values_in_another_order_are_retiled():
     spec = read_chain([X4, M16], smem=SWIZZLED)
     order = np.array([4, 5, 6, 7, 0, 1, 2, 3])
@@ -304,6 +336,14 @@ def test_values_in_another_order_are_retiled():
         ((X4, M16), {"overview": True}, "--overview"),
         (("UniversalCopy<uint32_t>", M16), {"color_by": "matrix"}, "no matrices"),
         ((X4, M16), {"colour": "matrix"}, "no option 'colour'"),
+        ((X4, X4, M16), {}, "SM75_U32x4_LDSM_N reads shared memory into registers: .* take SM80_CP_ASYNC_CACHEGLOBAL"),
+        (("SM90_U32x4_STSM_N", X4, M16), {}, "writes registers into shared memory"),
+        ((CP_ASYNC, CP_ASYNC, M16), {}, "does not read shared memory"),
+        ((M16, X4), {}, "the copy comes first"),
+        ((X4, M16), {"smem": "garbage"}, "--smem 'garbage' is no layout"),
+        ((X4, M16), {"smem": "(16,64):(64,1)", "at": (0, 64)}, "leaves --smem .* holds 16×64"),
+        ((X4, M16), {"smem": "(16,64):(64,1)", "at": (0, 56)}, "leaves --smem"),
+        ((X4, M16), {"smem": "(8,64):(64,1)", "at": (0, 56)}, "leaves --smem"),
     ],
 )
 def test_what_cannot_be_a_chain(targets, options, said):
@@ -337,6 +377,9 @@ def test_the_command(tmp_path):
     again = run(app, ["render", str(out), "-o", str(tmp_path / "again.json")])
     assert again.exit_code == 0 and (tmp_path / "again.json").read_bytes() == out.read_bytes()
     assert "T17→1,8" in (tmp_path / "c.txt").read_text()
+    assert "is repeated" not in done.output
+    small = run(app, ["render", "--chain", X4, M16, "--smem", "(16,8):(8,1)", "--width", "84mm", "-o", str(tmp_path / "small.tikz")])
+    assert "(16,8):(8,1) is repeated 1 × 2 times" in small.output and "--overview" not in small.output
     for wrong, said in ((["render", M16, "--smem", "(8,8):(8,1)"], "--smem goes with --chain"), (["render", M16, "--chain", X4, M16], "leave TARGET out")):
         failed = run(app, [*wrong, "-o", str(tmp_path / "x.svg")])
         assert said in str(failed.exception) and not (tmp_path / "x.svg").exists()

@@ -12,6 +12,7 @@ import numpy as np
 
 from texgen.banks import contiguous
 from texgen.chains import delivery as told
+from texgen.chains.faults import first_mode, warnings_of
 from texgen.chains.retile import tiled_copy
 from texgen.chains.shared import covering, default_smem, read_smem
 from texgen.chains.spec import ChainSpec
@@ -23,6 +24,14 @@ ACCESS_BITS = 128
 """The widest access to shared memory of one lane."""
 MMA_ONLY = ("atom_layout", "tile", "val_layout")
 """Options of reading that go to the MMA."""
+FILL = "SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>"
+NO_FILL = (
+    ("LDSM|ldmatrix", "reads shared memory into registers"),
+    ("STSM|stmatrix", "writes registers into shared memory"),
+    ("TMEM|tcgen05", "is of tensor memory"),
+    ("TMA_STORE|TMA_REDUCE", "reads shared memory"),
+)
+"""Copies, by name, that cannot bring global memory into shared memory, and what they do."""
 OF_LAYOUTS = ("swizzle_unit", "arch", "timeout")
 """Options of reading that a shared-memory layout takes too."""
 
@@ -48,6 +57,8 @@ def read_chain(targets: Sequence[Any], *, smem: Any = None, operand: str = "", a
         )
     writes = len(copies) == 2 or _is_write(copies[0])
     write, copy = (copies[0] if writes else None), (copies[-1] if len(copies) == 2 or not writes else None)
+    if write is not None:
+        _check_fill(write)
     given = layouts[0] if layouts and smem is None else smem
     letters = [c for c in operand.upper() if c not in ", "]
     if letters not in ([], ["A"], ["B"]):
@@ -82,7 +93,12 @@ def _read_all(targets: Sequence[Any], options: Mapping[str, Any]) -> list[Any]:
     other = {k: v for k, v in options.items() if k not in MMA_ONLY}
     if bits and not other.get("bits") and not other.get("dtype"):
         other["bits"] = bits
-    return [_by_instruction(s) for s in [s for target in before for _, s in flat(read(target, **other))] + at_end]
+    first = [s for target in before for _, s in flat(read(target, **other))]
+    mma = next((s for s in first if isinstance(s, MmaSpec)), None)
+    copy = next((s for s in at_end if isinstance(s, CopySpec)), None)
+    if mma is not None and copy is not None and not any(isinstance(s, MmaSpec) for s in at_end):
+        raise UsageError(f"{mma.name or 'The MMA'} is an MMA and {copy.name or 'what follows'} a copy: the copy comes first, then the MMA that it feeds.")
+    return [_by_instruction(s) for s in first + at_end]
 
 
 def _by_instruction(spec: Any) -> Any:
@@ -92,6 +108,16 @@ def _by_instruction(spec: Any) -> Any:
 
 def _is_write(copy: CopySpec) -> bool:
     return "CP_ASYNC" in copy.name or any("CP_ASYNC" in n or "cp.async" in n for n in copy.notes)
+
+
+def _check_fill(write: CopySpec) -> None:
+    """Raises TexgenError for a copy that does not bring global memory into shared memory."""
+    known = " ".join((write.name, *write.notes))
+    done = next((said for pattern, said in NO_FILL if re.search(pattern, known)), "")
+    if done or not np.array_equal(write.S.tv, write.D.tv):
+        raise TexgenError(
+            f"{write.name} {done or 'gives one thread what another reads'}: what fills shared memory comes from global memory, take {FILL}."
+        )
 
 
 def _corner(at: Any) -> tuple[int, int]:
@@ -125,11 +151,13 @@ def _chain(
     wide = tile if write is None or write.threads == 1 else write.tile
     if smem is None:
         shape = max(at[0] + tile[0], wide[0]), max(at[1] + tile[1], wide[1])
-        layout = default_smem(shape, _first_mode(copy if copy is not None else write), bits)
+        layout = default_smem(shape, first_mode(copy if copy is not None else write), bits)
         major = "first mode" if layout.offsets.shape[0] > 1 and layout.offsets[1, 0] == 1 else "second mode (k)"
         notes.append(f"Shared memory was not given: {shape[0]}×{shape[1]} with the {major} contiguous is taken (--smem says otherwise).")
     else:
-        layout = covering(read_smem(smem, bits, **{k: v for k, v in options.items() if k in OF_LAYOUTS}), at[0] + tile[0], at[1] + tile[1])
+        layout = read_smem(smem, bits, **{k: v for k, v in options.items() if k in OF_LAYOUTS})
+        _check_place(layout, at, tile)
+        layout = covering(layout, at[0] + tile[0], at[1] + tile[1])
     if write is not None:
         write, note = _filling(write, layout, mma.threads)
         notes += note
@@ -141,11 +169,24 @@ def _chain(
     return replace(spec, warnings=tuple(dict.fromkeys((*mma.warnings, *layout.warnings, *warnings_of(spec)))))
 
 
+def _check_place(layout: LayoutSpec, at: tuple[int, int], tile: tuple[int, int]) -> None:
+    """Raises UsageError where the tile begins outside of the layout that was given, or runs over an edge that it need not meet.
+
+    A layout smaller than the tile is an atom, which ``covering`` repeats.
+    """
+    shape = layout.offsets.shape
+    if any(a >= n or (a and a + t > n >= t) for a, t, n in zip(at, tile, shape, strict=True)):
+        raise UsageError(
+            f"--at {at[0]},{at[1]}: the tile of {tile[0]}×{tile[1]} from there on leaves --smem {layout.layout}, which holds {shape[0]}×{shape[1]}: "
+            f"give another --at or a larger --smem."
+        )
+
+
 def _laid_over(copy: CopySpec, operand: TVMap, what: str, letter: str) -> tuple[CopySpec, list[str]]:
     """The copy over a whole number of the operand's tiles: an atom laid over it, a tiled copy repeated."""
     if re.search(r"SM100_SU\d", copy.name):
         raise TexgenError(f"{copy.name} unpacks narrower elements on the way, which texgen does not follow in shared memory.")
-    if "STSM" in copy.name or "TMEM" in copy.name:
+    if re.search("STSM|TMEM|CP_ASYNC|TMA_", copy.name):
         raise TexgenError(f"{copy.name} does not read shared memory into registers: give ldmatrix (SM75_U32x4_LDSM_N) or a UniversalCopy.")
     if is_atom(copy):
         made = tiled_copy(copy, operand, what)
@@ -168,17 +209,6 @@ def is_atom(copy: CopySpec) -> bool:
     lane, value = np.indices(copy.S.tv.shape)
     plain = np.array_equal(copy.S.tv, lane % rows + rows * value)
     return "LDSM" in copy.name and copy.S.threads == told.WARP and columns == copy.S.values and (plain or "SM100" in copy.name)
-
-
-def _first_mode(copy: CopySpec | None) -> bool:
-    """True where a thread's neighbouring source values lie along the first mode, which then must be contiguous."""
-    if copy is None:
-        return False
-    side = copy.S
-    if side.values < 2:
-        return False
-    rows, columns = side.coordinates()
-    return bool((columns[:, 0] == columns[:, 1]).all() and (rows[:, 0] != rows[:, 1]).any())
 
 
 def _filling(write: CopySpec, layout: LayoutSpec, threads: int) -> tuple[CopySpec, list[str]]:
@@ -234,78 +264,3 @@ def check_parts(spec: ChainSpec, where: str) -> ChainSpec:
         raise TexgenError(f"{where}: 'write' must have the tile of shared memory, {list(spec.smem.offsets.shape)}.")
     told.delivery(spec)
     return spec
-
-
-def warnings_of(spec: ChainSpec) -> list[str]:
-    """What is wrong with a chain, in sentences with numbers: the first wrong element, misaligned addresses."""
-    out = []
-    found = told.delivery(spec)
-    if wrong := told.first_wrong(spec):
-        t, v, gets, wants = wrong
-        text = f"This copy does not feed the MMA: T{t} gets {gets} as V{v} and the MMA wants {wants} there; {int(found.wrong.sum())} of {found.wrong.size} values are wrong"
-        out.append(text + (f". {hint}" if (hint := _hint(spec)) else "."))
-    width = spec.vector * spec.bits
-    if spec.copy is not None and (odd := np.argwhere(found.addresses % width)).size:
-        t, i = (int(x) for x in odd[0])
-        out.append(f"T{t} reads {width // 8} bytes at byte {int(found.addresses[t, i]) // 8}, which is misaligned: {width // 8} must divide it.")
-    if spec.write is not None:
-        out += _write_warnings(spec, spec.write)
-    return out
-
-
-def _hint(spec: ChainSpec) -> str:
-    """Which mode of shared memory would have to be contiguous."""
-    if spec.copy is None or spec.vector == 1:
-        return ""
-    needed = 0 if _first_mode(spec.copy) else 1
-    runs = [contiguous(spec.smem.offsets, axis) for axis in (0, 1)]
-    names = ("m" if spec.operand == "A" else "n", "k")
-    if runs[needed] >= spec.vector and not told.is_matrix_copy(spec.copy):
-        apart = longest_run(spec.copy)
-        return f"It reads {spec.vector} elements at each address, and the MMA's values lie together in runs of {apart}: take UniversalCopy<uint{apart * spec.bits}_t>."
-    if runs[needed] >= spec.vector:
-        return f"Make the copy with make_tiled_copy_{spec.operand} of this MMA"+ (" (or give the atom alone)." if spec.copy.name else ".")
-    said = f"It reads {spec.vector} contiguous {names[needed]} at each address, and shared memory has runs of {runs[needed]} along {names[needed]}"
-    if runs[1 - needed] < spec.vector:
-        return said + "."
-    said += f" and of {runs[1 - needed]} along {names[1 - needed]}"
-    if "LDSM_N" in spec.copy.name or "LDSM_T" in spec.copy.name:
-        return said + f", which {'the transposing' if 'LDSM_N' in spec.copy.name else 'the plain'} ldmatrix reads."
-    return said + "."
-
-
-def longest_run(copy: CopySpec) -> int:
-    """The longest run of a thread's values, from its multiples on, that are neighbours along one mode of the tile."""
-    tables, run = copy.S.coordinates(), 1
-    while copy.S.values % (2 * run) == 0:
-        step = np.arange(2 * run)
-        pieces = [x.reshape(len(x), -1, 2 * run) for x in tables]
-        if not any((a == a[:, :, :1] + step).all() and (b == b[:, :, :1]).all() for a, b in (pieces, pieces[::-1])):
-            break
-        run *= 2
-    return run
-
-
-def _write_warnings(spec: ChainSpec, write: CopySpec) -> list[str]:
-    """Elements that nobody writes, and writes whose elements do not lie together in shared memory."""
-    written = np.zeros(spec.smem.offsets.size, dtype=bool)
-    written[write.D.tv] = True
-    out = []
-    used = told.tile_cells(spec)
-    if not written[used].all():
-        cell = int(used[~written[used]][0])
-        out.append(f"{write.name} leaves {int((~written[used]).sum())} of the operand's {used.size} elements unwritten, {told.cell_name(spec, cell)} first.")
-    moved = re.search(r"uint(\d+)_t", write.name)
-    run = int(moved[1]) // spec.bits if moved else 1
-    if run > 1 and write.D.values % run == 0:
-        offsets = spec.smem.offsets.reshape(-1, order="F")[write.D.tv].reshape(write.threads, -1, run)
-        apart = np.argwhere((offsets != offsets[:, :, :1] + np.arange(run)).any(axis=2))
-        if len(apart):
-            t, i = (int(x) for x in apart[0])
-            rows = spec.smem.offsets.shape[0]
-            first = int(write.D.tv[t, i * run])
-            out.append(
-                f"{write.name}: T{t} writes {run} elements from {told.cell_name(spec, first)} (shared memory's ({first % rows},{first // rows})) on, and they do not lie side by side in "
-                f"{spec.smem.layout or 'shared memory'}."
-            )
-    return out

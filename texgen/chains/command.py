@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ CHAIN_OPTIONS = (
         metavar="COPY MMA",
         help="In place of TARGET: a copy (ldmatrix, cp.async, a TiledCopy) beside the MMA it feeds, both as TARGET is given.",
     ),
-    click.option("--fill", metavar="COPY", help="With --chain: what fills shared memory before, for example cp.async."),
+    click.option("--fill", metavar="COPY", help="With --chain: what fills shared memory before: 'SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>'."),
     click.option(
         "--smem", metavar="LAYOUT", help="With --chain: the operand's tile in shared memory, 'S<3,4,3> o 0 o (16,64):(64,1)'."
     ),
@@ -43,7 +44,11 @@ class ChainRequest:
         from texgen.chains.build import read_chain
 
         fill = [self.fill] if self.fill else []
-        return read_chain([*fill, *self.chain], smem=self.smem, operand=operand, at=self.at, **options)
+        spec = read_chain([*fill, *self.chain], smem=self.smem, operand=operand, at=self.at, **options)
+        for note in spec.smem.notes:
+            if " is repeated " in note:  # meant for an atom, and a mistake for a buffer
+                print(f"texgen: note: {note}", file=sys.stderr)
+        return spec
 
 
 def take_chain(options: dict[str, Any], target: str | None) -> ChainRequest | None:

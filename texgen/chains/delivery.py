@@ -154,6 +154,12 @@ def _sources(copy: CopySpec, vector: int) -> tuple[IntArray, IntArray, IntArray]
     return lane, column, issue
 
 
+def misaligned(spec: ChainSpec) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """[thread][access]: True where an access begins at an address that its width does not divide, which faults."""
+    odd: np.ndarray[Any, np.dtype[np.bool_]] = delivery(spec).addresses % (spec.vector * spec.bits) != 0
+    return odd
+
+
 def wavefronts(spec: ChainSpec) -> list[list[Conflicts]]:
     """What reading costs: for each warp the cost of each of its accesses, by the model of ``texgen.banks``.
 
@@ -198,7 +204,7 @@ def first_wrong(spec: ChainSpec) -> tuple[int, int, str, str] | None:
 def derived(spec: ChainSpec) -> dict[str, Any]:
     """What follows from the spec, for its JSON: whether the copy feeds the MMA, the byte addresses and their cost."""
     found = delivery(spec)
-    out: dict[str, Any] = {"feeds": not found.wrong.any(), "wrong": int(found.wrong.sum())}
+    out: dict[str, Any] = {"feeds": not (found.wrong.any() or misaligned(spec).any()), "wrong": int(found.wrong.sum())}
     if spec.copy is not None:
         out["value_order"] = found.order.tolist()
         out["addresses" if not (found.addresses % 8).any() else "address_bits"] = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -28,9 +29,15 @@ def read_smem(target: Any, bits: int, **options: Any) -> LayoutSpec:
     """The layout that ``--smem`` names, its elements ``bits`` wide. Raises TexgenError where it is none of two modes."""
     from texgen.sources import read
 
-    spec = read(target, bits=bits, **options)
+    none = UsageError(f"--smem {str(target)[:80]!r} is no layout of shared memory: give layout text such as 'S<3,4,3> o 0 o (16,64):(64,1)'.")
+    try:
+        spec = read(target, bits=bits, **options)
+    except TexgenError:
+        if isinstance(target, str) and re.fullmatch(r"\s*[\w<>.-]*\s*", target) and not target.endswith((".py", ".json")):
+            raise none from None  # a word alone, which was taken for the name of an atom
+        raise
     if not isinstance(spec, LayoutSpec) or spec.coords:
-        raise UsageError(f"--smem {str(target)[:80]!r} is no layout of shared memory: give layout text such as 'S<3,4,3> o 0 o (16,64):(64,1)'.")
+        raise none
     if spec.bits and bits and spec.bits != bits:
         raise UsageError(f"--smem {spec.layout} has elements of {spec.bits} bits and the operand's have {bits}: give a layout of {bits}-bit elements.")
     if int(spec.offsets.min()) < 0:

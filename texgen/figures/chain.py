@@ -62,8 +62,8 @@ def _legend(view: View, panels: list[Panel]) -> tuple[list[LegendItem], str]:
     letter = {"matrix": "M", "thread": "T", "value": "V", "warp": "W", "quad": "Q"}[view.color_by]
     fills = np.unique(np.concatenate([p.fill.reshape(-1) for p in panels]))
     items = [LegendItem(int(i), f"{letter}{i}") for i in fills if i >= 0] if colors > 1 else []
-    if view.found.wrong.any():
-        items.append(LegendItem(HOLE, "another element than the MMA wants"))
+    if view.bad.any():
+        items.append(LegendItem(HOLE, "another element than the MMA wants" if view.found.wrong.any() else "! nothing: the address is misaligned"))
     if any(p.shared is not None for p in panels):
         items.append(LegendItem(None, "held by several threads"))
     if DIMMED in fills:
@@ -75,7 +75,7 @@ def _legend(view: View, panels: list[Panel]) -> tuple[list[LegendItem], str]:
 
 def _caption(view: View, warp: int) -> list[Line]:
     spec = view.spec
-    lines = [*_reading(view, warp), *_memory(spec), *_cost(view), *_proof(view), *(Line(n) for n in spec.notes)]
+    lines = [*_reading(view, warp), *_marks(view), *_memory(spec), *_cost(view), *_proof(view), *(Line(n) for n in spec.notes)]
     m, n, k = spec.mma.tile_mnk
     parts = [f"{spec.mma.name or 'MMA'} {m}×{n}×{k}, {words.plural(spec.mma.threads, 'thread')}"]
     parts += [f"{c.name} {c.tile[0]}×{c.tile[1]}, {words.plural(c.threads, 'thread')} × {words.plural(c.D.values, 'value')}" for c in (spec.copy, spec.write) if c]
@@ -87,7 +87,7 @@ def _reading(view: View, warp: int) -> list[Line]:
     spec, found = view.spec, view.found
     if spec.copy is None:
         return _written(view)
-    seen = view.shown & ~found.wrong if (view.shown & ~found.wrong).any() else view.shown
+    seen = view.shown & ~view.bad if (view.shown & ~view.bad).any() else view.shown
     seen = seen if view.picked is None or not (seen & view.picked).any() else seen & view.picked
     threads = np.flatnonzero(seen.any(axis=1))
     threads = threads[(threads // WARP) == warp] if ((threads // WARP) == warp).any() else threads
@@ -119,6 +119,16 @@ def _reading(view: View, warp: int) -> list[Line]:
     said = " and ".join(held) if len(held) <= 2 else f"{held[0]} to {held[-1]}"
     values = f"V{first}" if first == last else f"V{first} and V{last}" if last == first + 1 else f"V{first} to V{last}"
     lines.append(Line(f"T{t}, r{register}: thread {t}'s register {register} holds {said}, the copy's {values}"))
+    return lines
+
+
+def _marks(view: View) -> list[Line]:
+    """What ! at an address and ? in place of an element mean, where the figure has them."""
+    width, lines = view.spec.vector * view.spec.bits // 8, []
+    if view.misaligned.any() and view.found.is_matrix and unit_bits(view) >= 8 * width:
+        lines.append(Line(f"→!: an address that {words.plural(width, 'byte')} do not divide, and the element there; the access faults"))
+    if view.bad.any() and any(not view.coordinate(int(c)) for c in np.unique(view.found.arrives[view.shown])):
+        lines.append(Line(f"?: what lies there is no element of {view.spec.operand}'s tile"))
     return lines
 
 
@@ -178,7 +188,7 @@ def _why(cost: Conflicts) -> str:
 def _proof(view: View) -> list[Line]:
     """That the copy's destination is the MMA's fragment, value by value; nothing where it is not (a warning says that)."""
     spec, found = view.spec, view.found
-    if spec.copy is None or first_wrong(spec) is not None:
+    if spec.copy is None or view.bad.any():
         return []
     count = f"checked for all {words.plural(found.fragment.threads, 'thread')} × {words.plural(found.fragment.values, 'value')}"
     if (found.order == np.arange(found.order.size)).all():
@@ -195,6 +205,8 @@ def _alternative(view: View) -> str:
     if (wrong := first_wrong(spec)) is not None:
         t, v, gets, wants = wrong
         return text + f"The copy does not feed the MMA: thread {t} gets {gets} as value {v}, where the MMA wants {wants}."
+    if view.bad.any():
+        return text + "The copy does not feed the MMA: addresses are misaligned."
     facts: Mapping[str, str] = {}
     if spec.copy is not None and found.addresses.size:
         at = int(found.addresses[0, 0]) // 8

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from texgen.banks import BANK_BYTES
-from texgen.chains.delivery import WARP, Delivery, delivery
-from texgen.chains.shared import LINE
+from texgen.chains.delivery import WARP, Delivery, delivery, misaligned
+from texgen.chains.shared import LINE, cell_at
 from texgen.chains.spec import ChainSpec
 from texgen.errors import TexgenError, UsageError
 from texgen.figures.caption import AXES, where_text
@@ -87,6 +87,21 @@ class View:
         return mask
 
     @cached_property
+    def misaligned(self) -> BoolArray:
+        """The (thread, MMA value) pairs that come by an access at a misaligned address."""
+        found = self.found
+        out = np.zeros(found.arrives.shape, dtype=bool)
+        if found.addresses.size and (odd := misaligned(self.spec)).any():
+            access = np.arange(found.order.size) // (found.order.size // odd.shape[1])
+            out[:, found.order] = odd[found.lanes, access]
+        return out
+
+    @cached_property
+    def bad(self) -> BoolArray:
+        """The (thread, MMA value) pairs whose cells are left white: another element arrives, or where all are right, none."""
+        return self.found.wrong if self.found.wrong.any() else self.misaligned
+
+    @cached_property
     def shown(self) -> BoolArray:
         """The (thread, MMA value) pairs whose cell the cropped picture of the operand has."""
         panel = self.fragment
@@ -153,8 +168,8 @@ def fragment_panel(view: View) -> Panel:
         keep = np.zeros(fragment.cells, dtype=bool)
         keep[fragment.tv[view.picked]] = True
         keys[~keep] = DIMMED
-    wrong[fragment.tv[found.wrong]] = True
-    bad[fragment.tv[found.wrong][::-1]] = found.arrives[found.wrong][::-1]
+    wrong[fragment.tv[view.bad]] = True
+    bad[fragment.tv[view.bad][::-1]] = found.arrives[view.bad][::-1]
     keys[wrong & (keys != DIMMED)] = HOLE
 
     def drawn(table: np.ndarray[Any, np.dtype[Any]]) -> np.ndarray[Any, np.dtype[Any]]:
@@ -163,7 +178,8 @@ def fragment_panel(view: View) -> Panel:
 
     lines = panel.lines
     if lines and wrong.any() and not panel.blocks:
-        said = np.array(["≠" + (view.coordinate(int(c)) or "?") if w else "" for c, w in zip(bad, wrong, strict=True)], dtype=object)
+        other = found.wrong.any()
+        said = np.array([("≠" + (view.coordinate(int(c)) or "?") if other else "!") if w else "" for c, w in zip(bad, wrong, strict=True)], dtype=object)
         lines = (*lines, drawn(said).tolist())
     return replace(panel, fill=drawn(view.fills(keys)), lines=lines)
 
@@ -182,7 +198,7 @@ def register_panel(view: View, across: bool = False) -> tuple[Panel, int]:
         lanes = lanes[view.shown[lanes].any(axis=1)]
     packed = max(1, WORD_BITS // spec.bits)
     arrives = found.arrives[np.ix_(lanes, found.order)]
-    keys, wrong = view.keys[np.ix_(lanes, found.order)], found.wrong[np.ix_(lanes, found.order)]
+    keys, wrong = view.keys[np.ix_(lanes, found.order)], view.bad[np.ix_(lanes, found.order)]
     dim = ~(view.shown if view.picked is None else view.picked)[np.ix_(lanes, found.order)]
     count = -(-arrives.shape[1] // packed)
     registers = np.arange(count)
@@ -256,6 +272,9 @@ def memory_panel(view: View) -> Panel:
     labels: tuple[list[list[str]], ...] = ()
     if view.labelled(len(lines), across):
         who = np.full((len(lines), across), "", dtype=object)
+        for unit, cell in _misaligned_units(view, width).items():
+            if unit // across < len(row_of) and (r := row_of[unit // across]) >= 0:
+                first[r, unit % across] = cell
         for unit, name in _who(view, width).items():
             if unit // across < len(row_of) and (r := row_of[unit // across]) >= 0:
                 who[r, unit % across] = name
@@ -285,7 +304,18 @@ def _who(view: View, width: int) -> dict[int, str]:
         pairs = [(int(u), t) for t, row in enumerate(got) for u in np.unique(row) if u >= 0]
     for unit, t in pairs:
         holders.setdefault(unit, []).append(t)
-    return {u: f"T{ts[0]}{f' +{len(set(ts)) - 1}' if len(set(ts)) > 1 else ''}{mark}" for u, ts in holders.items()}
+    odd = _misaligned_units(view, width) if mark else {}
+    return {u: f"T{ts[0]}{f' +{len(set(ts)) - 1}' if len(set(ts)) > 1 else ''}{mark}{'!' * (u in odd)}" for u, ts in holders.items()}
+
+
+def _misaligned_units(view: View, width: int) -> dict[int, int]:
+    """Unit of memory → the cell at the misaligned address within it that the first lane names."""
+    spec, found = view.spec, view.found
+    if not view.misaligned.any() or not found.is_matrix:
+        return {}
+    cells = cell_at(spec.smem)
+    odd = found.addresses[misaligned(spec) & found.gives][::-1].tolist()
+    return {at // width: int(cells[at // spec.bits]) for at in odd}
 
 
 def _run(spec: ChainSpec) -> int:
