@@ -12,9 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from readback import SVG
 
 import texgen
+from texgen.batch.listing import read_list
+from texgen.cli import app
 from texgen.errors import UsageError
 from texgen.render import engine
 
@@ -189,6 +192,26 @@ def test_many_threads_share_steps(steps: int, capsys: pytest.CaptureFixture[str]
     assert f"in {steps} steps" in drawing.figure.alt
 
 
+@pytest.mark.pdflatex
+@pytest.mark.pdftotext
+@pytest.mark.parametrize(("target", "options", "by", "mend"), [
+    ("S<3,3,3> o 0 o (8,64):(64,1)", {"bits": 16}, "offset", "fewer --rows and --cols"), (ATOM, TILED, "k", "one --operand"),
+    (ATOM, {"operand": "C"}, "thread", ""), ("(8,8):(8,1)", {}, "offset", ""),
+])  # fmt: skip
+def test_labels_that_are_hard_to_read_in_a_frame_are_said(
+    target: str, options: dict[str, Any], by: str, mend: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The size that is said is that of the page's own labels, measured against 4 pt of a slide of 160 mm."""
+    pdf = texgen.figure(target, slides=by, steps=2, **options).save(tmp_path / "a.pdf")
+    said = re.search(r"labels are ([\d.]+) pt in a frame, hard to read: draw (.*)", capsys.readouterr().err)
+    assert bool(said) == bool(mend) and (said is None or said[2].startswith(mend))
+    boxes = subprocess.run(["pdftotext", "-bbox", "-l", "1", str(pdf), "-"], capture_output=True, text=True, check=True).stdout
+    found = re.findall(r'yMin="([\d.]+)" xMax="[\d.]+" yMax="([\d.]+)">[TV]\d+<', boxes)
+    if found:  # a layout's labels are numbers like its axes'
+        size = min(float(b) - float(a) for a, b in found) / 0.885  # the height of a line of 1 pt in that font
+        assert size == pytest.approx(float(said[1]), rel=0.05) if said else size >= 4.0
+
+
 @pytest.mark.parametrize(("target", "options", "by", "said"), [
     (ATOM, {}, "offset", "--slides thread, value or k fits"), (ATOM, {}, "warp", "--slides thread, value or k fits"),
     (ATOM, {"operand": "C"}, "k", "--slides thread or value fits"), ("(8,8):(8,1)", {}, "thread", "--slides offset fits"),
@@ -199,6 +222,23 @@ def test_what_does_not_fit_is_said_in_a_sentence(target: str, options: dict[str,
     with pytest.raises(UsageError, match=re.escape(said)) as caught:
         texgen.figure(target, slides=by, **options)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".html", ".txt"])
+def test_a_form_without_steps_is_refused(suffix: str, tmp_path: Path) -> None:
+    """In one command that also writes frames, in a list and in the library; nothing is written."""
+    named = r"\.tikz, \.tex, \.pdf, \.svg"
+    done = CliRunner().invoke(app, ["render", "(8,8):(8,1)", "--slides", "offset", "-o", str(tmp_path / "a.svg"), "-o", str(tmp_path / f"a{suffix}")])
+    assert isinstance(done.exception, UsageError) and re.search(f"A {suffix} shows no steps.*{named}", str(done.exception))
+    (tmp_path / "list.toml").write_text(f"[[figure]]\ntarget = '(8,8):(8,1)'\nslides = 'offset'\noutput = ['a.svg', 'a{suffix}']\n")
+    with pytest.raises(UsageError, match=f"figure 1: A {suffix} shows no steps"):
+        read_list(tmp_path / "list.toml")
+    with pytest.raises(UsageError, match=named):
+        texgen.figure("(8,8):(8,1)", slides="offset").save(tmp_path / f"a{suffix}")
+    assert [p.name for p in tmp_path.iterdir()] == ["list.toml"]
+    with pytest.raises(UsageError, match=r"-o talk\.pdf"):
+        CliRunner().invoke(app, ["render", "(8,8):(8,1)", "--slides", "offset"], catch_exceptions=False)
+    assert texgen.figure("(8,8):(8,1)", slides="offset").save(tmp_path / "a.json").exists()
 
 
 def test_the_same_every_time_and_near_the_size_of_the_figure() -> None:

@@ -245,7 +245,7 @@ def test_pages_type_no_number() -> None:
 def test_bench_without_torch_is_one_sentence() -> None:
     code = "import sys; sys.modules['torch'] = None; sys.argv = ['texgen', 'bench']; from texgen.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and done.stderr.strip() == "texgen: bench needs torch: pip install 'texgen[gpu]'"
+    assert done.returncode == 1 and done.stderr.strip() == "texgen: bench needs torch: pip install '.[gpu]'"
     from texgen.cli import app
 
     assert "--only" in CliRunner().invoke(app, ["bench", "--help"]).output

@@ -167,7 +167,9 @@ def render(
     from texgen.figures import FigureOptions
     from texgen.render.forms import check_suffixes
 
-    check_suffixes(output, templates)  # before any work
+    check_suffixes(output, templates, options["slides"])  # before any work
+    if options["slides"] and not output:
+        raise UsageError("--slides needs a file that shows steps: -o talk.pdf (.tikz, .tex, .pdf or .svg).")
     look = FigureOptions.of(**{k: options.pop(k) for k in FigureOptions.__dataclass_fields__ if k in options})
     found = _read(target, **options) if chain is None else _read(chain.spec(look.operand, options))
     made = drawings(found, look, templates)

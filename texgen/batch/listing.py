@@ -15,7 +15,7 @@ from typing import Any
 from texgen.batch.subjects import OWN, Parts, named, subject
 from texgen.errors import TexgenError, UsageError
 from texgen.figures.options import FigureOptions
-from texgen.render.forms import suffixes
+from texgen.render.forms import check_slides, suffixes
 from texgen.sources import ReadOptions
 
 FIGURE = ("target", "chain", "timeline", *OWN, "output", "engine", "scale")
@@ -210,9 +210,14 @@ def _item(number: int, drawn: tuple[str, str, Parts], options: dict[str, Any], w
             raise UsageError(f"the engine {options['engine']!r} must be one of {', '.join(ENGINES)}.")
     except TexgenError as error:
         raise UsageError(f"{where}: {error.message}") from None
+    outputs = _outputs(options.get("output"), target, number, where, forms)
+    try:
+        for output in outputs:
+            check_slides(PurePosixPath(output).suffix, look.slides)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error.message}") from None
     return Item(
-        number, target, _outputs(options.get("output"), target, number, where, forms), tuple(sorted(reading.items())), look,
-        options.get("engine"), float(options.get("scale", 2.0)), kind, parts,
+        number, target, outputs, tuple(sorted(reading.items())), look, options.get("engine"), float(options.get("scale", 2.0)), kind, parts,
     )  # fmt: skip
 
 

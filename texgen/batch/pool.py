@@ -170,7 +170,7 @@ class Dask:
         try:
             import distributed
         except ImportError:
-            raise UsageError("--dask needs dask.distributed: run pip install 'texgen[dask]'.") from None
+            raise UsageError("--dask needs dask.distributed: run pip install '.[dask]'.") from None
         try:
             self._client: Any = distributed.Client(address, timeout=wait, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:

@@ -13,8 +13,8 @@ FRAME_MM = (154.0, 86.0)
 """Width and height of a 16:9 frame of beamer that a figure may fill."""
 TEXT_MM = 1.75
 """The smallest font of axes, panel titles and legend in a frame, 5 pt; the title and a step's line are 1.25 times as large."""
-SMALLEST_LABEL_MM = 0.7
-"""Labels under this (2 pt, 8 pixels of 1080) are hard to read in a frame."""
+SMALLEST_LABEL_MM = 4.0 * 25.4 / 72.27
+"""Labels under this (4 pt, 9 pixels of 1080 for a letter's height) are hard to read in a frame."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,10 +103,8 @@ def frame_remark(figure: Figure) -> str:
     size = cell_mm(figure) * figure.label_size
     if size >= SMALLEST_LABEL_MM or not any(p.lines for p in figure.panels):
         return ""
-    return (
-        f"labels are {size * 72.27 / 25.4:.1f} pt in a frame: draw one --operand, fewer --rows and --cols, "
-        f"--label thread, or an --overview"
-    )
+    less = {"layout": "fewer --rows and --cols"}.get(figure.kind, "one --operand, fewer --rows and --cols, --label thread, or an --overview")
+    return f"labels are {size * 72.27 / 25.4:.1f} pt in a frame, hard to read: draw {less}"
 
 
 def _order(panel: Panel) -> int:

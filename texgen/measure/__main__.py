@@ -21,7 +21,7 @@ from typing import Any
 PARTS = ("verify", "conflicts", "bench", "timeline")
 LIMITS = {"verify": 220, "conflicts": 130, "bench": 200, "timeline": 45}
 """Seconds that a part may take: together under ten minutes."""
-INSTALL = "pip install 'texgen[gpu]'"
+INSTALL = "pip install '.[gpu]'"
 
 
 def why_not() -> str:

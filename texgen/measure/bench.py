@@ -347,7 +347,7 @@ def bench(
     try:
         import torch
     except ImportError:
-        raise TexgenError("bench needs torch: pip install 'texgen[gpu]'") from None
+        raise TexgenError("bench needs torch: pip install '.[gpu]'") from None
     if not torch.cuda.is_available():
         raise TexgenError("bench needs a CUDA device, and torch sees none")
     from texgen.kernels import common

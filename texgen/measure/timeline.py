@@ -137,7 +137,7 @@ def run(cases: Sequence[Case] = CASES, progress: Callable[[str], Any] | None = N
     try:
         import torch
     except ImportError:
-        raise TexgenError("Stamps need torch: pip install 'texgen[gpu]'") from None
+        raise TexgenError("Stamps need torch: pip install '.[gpu]'") from None
     if not torch.cuda.is_available():
         raise TexgenError("Stamps need a CUDA device, and torch sees none.")
     torch.manual_seed(1)

@@ -11,6 +11,8 @@ from texgen.render.environment import home
 
 OWN = (".tikz", ".tex", ".pdf", ".svg", ".html", ".png", ".txt", ".json")
 """Forms that take more than a template."""
+BUILT_UP = (".tikz", ".tex", ".pdf", ".svg")
+"""Forms that show the steps of ``--slides``."""
 TEMPLATE = re.compile(r"figure(\.[a-z0-9]+)\.j2")
 
 
@@ -22,11 +24,18 @@ def suffixes(folders: Sequence[str | Path] = ()) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*OWN, *(m[1] for m in found if m))))
 
 
-def check_suffixes(paths: Iterable[Path], folders: Sequence[str | Path] = ()) -> None:
-    """Raise UsageError for a path whose form nothing makes."""
+def check_suffixes(paths: Iterable[Path], folders: Sequence[str | Path] = (), slides: str = "") -> None:
+    """Raise UsageError for a path whose form nothing makes, and with ``slides`` for one that cannot show steps."""
     known = suffixes(folders)
     for path in paths:
         if path.suffix.lower() not in known:
             raise UsageError(
                 f"texgen writes no {path.suffix or 'file without a suffix'} ({path}): end the name with one of {', '.join(known)}."
             )
+        check_slides(path.suffix, slides)
+
+
+def check_slides(suffix: str, slides: str) -> None:
+    """Raise UsageError where a form would show nothing of ``slides``; JSON has what is drawn, however it is drawn."""
+    if slides and suffix.lower() not in (*BUILT_UP, ".json"):
+        raise UsageError(f"A {suffix} shows no steps: with --slides end the output's name with one of {', '.join(BUILT_UP)}, or leave --slides out.")
