@@ -93,11 +93,11 @@ def test_a_page_carries_the_tables_of_the_spec(drawings: dict[str, Drawing], nam
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_size(drawings: dict[str, Drawing], name: str) -> None:
-    """At most three times the static figure and 60 kB; a figure whose tables are layouts, 45 kB more than it."""
+    """At most three times the static figure and 60 kB; a figure whose tables are layouts, 55 kB more than it."""
     static, live = (len(text.encode()) for text in (drawings[name].svg(), drawings[name].html()))
     assert live <= 3 * static + 60_000
     if not name.startswith("random"):
-        assert live <= static + 45_000
+        assert live <= static + 55_000
 
 
 def test_the_same_bytes_every_time(drawings: dict[str, Drawing]) -> None:

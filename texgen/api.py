@@ -118,13 +118,16 @@ class Drawing:
     def html(self, element: bool = False) -> str:
         """A page whose cells can be pointed at, whole in itself; with ``element`` the figure alone, for a page of one's own.
 
+        A page follows its reader's light or dark setting where ``theme`` names none; an element is light like an SVG.
+
         Raises TexgenError for tables of more than 16 million entries.
         """
         from texgen.figures.pointing import pointing
         from texgen.render import html
 
         make, whole = html.element if element else html.page, self.finished()
-        return make(whole.figure, pointing(self.spec, whole.figure, whole.options), self.templates)
+        figure = whole.figure if element or self.options.theme else replace(whole.figure, theme="auto")
+        return make(figure, pointing(self.spec, whole.figure, whole.options), self.templates)
 
     def text(self) -> str:
         """Plain text, one row of cells a line."""

@@ -19,7 +19,7 @@ def draw(spec: Spec, options: FigureOptions | None = None) -> Figure:
     Raises TexgenError for a picture of more than a million cells and UsageError for options that do not fit the spec.
     """
     options = options or FigureOptions()
-    return replace(_draw(spec, options), theme=options.theme, print_width=options.print_width)
+    return replace(_draw(spec, options), theme=options.theme or "light", print_width=options.print_width)
 
 
 def _draw(spec: Spec, options: FigureOptions) -> Figure:

@@ -35,10 +35,10 @@ class FigureOptions:
     layout in shared memory (``column:0``, ``row:0@16``, ``ldmatrix``, ...: ``texgen.banks.access``), whose cells keep their
     colours, with the bank of every cell. ``caption``: the lines of
     facts below the panels. ``legend``: the row of colours. ``print_width``: what the TikZ figure is scaled to (``84mm``,
-    ``.9\\linewidth``; an SVG takes absolute lengths). ``theme``: light, dark, or auto (an SVG that follows the reader's
-    setting). ``slides``: thread, value, warp, k (of an MMA) or offset (of a layout): the figure built up step by step, as
-    beamer frames in TikZ, LaTeX and PDF and as an animation in SVG. ``steps``: how many at most (0: 64); more threads
-    than steps share them.
+    ``.9\\linewidth``; an SVG takes absolute lengths). ``theme``: light, dark, or auto (what follows the reader's
+    setting: SVG, HTML); empty: auto for a page of HTML, light for the rest. ``slides``: thread, value, warp, k (of an MMA)
+    or offset (of a layout): the figure built up step by step, as beamer frames in TikZ, LaTeX and PDF and as an animation
+    in SVG. ``steps``: how many at most (0: 64); more threads than steps share them.
     """
 
     operand: str = ""
@@ -55,14 +55,14 @@ class FigureOptions:
     caption: bool = True
     legend: bool = True
     print_width: str = ""
-    theme: str = "light"
+    theme: str = ""
     slides: str = ""
     steps: int = 0
 
     def __post_init__(self) -> None:
         if self.color_by and self.color_by not in COLOR_BY:
             raise UsageError(f"--color-by {self.color_by!r} must be one of {', '.join(COLOR_BY)}.")
-        if self.theme not in THEMES:
+        if self.theme and self.theme not in THEMES:
             raise UsageError(f"--theme {self.theme!r} must be one of {', '.join(THEMES)}.")
         if self.print_width and not LENGTH.fullmatch(self.print_width):
             raise UsageError(f"--width {self.print_width!r} is no length: write 84mm, 3.3in, or .9\\linewidth.")

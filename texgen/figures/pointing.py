@@ -29,7 +29,10 @@ class Cells:
     called (T, CTA), ``shape`` the shape of its thread and value modes; ``memory`` is a sentence in place of owners.
     ``offsets`` (an array of the tile's shape) or ``coords`` are where a layout puts them, ``modes`` that layout's shape;
     ``when`` tells two such panels apart (``before the swizzle``). ``bits`` is an element's width where its byte is to be
-    named, ``banks`` whether its bank is.
+    named, ``banks`` whether its bank is. ``verb`` says what a thread does with its cells (T5 holds …). ``by`` are other
+    threads that act on the cells, with their verb before a cell and after one: the lanes whose addresses ldmatrix reads.
+    ``lies`` is the first and the last element in each cell of a picture of memory, column-major indices into a layout of
+    ``whole[0]`` rows in which the operand begins at ``whole[1]``; -1 where none lies.
     """
 
     name: str
@@ -45,6 +48,10 @@ class Cells:
     when: str = ""
     bits: int = 0
     banks: bool = False
+    verb: str = "holds"
+    by: tuple[str, str, TVMap] | None = None
+    lies: tuple[IntArray, ...] = ()
+    whole: tuple[int, tuple[int, int]] = (0, (0, 0))
     of_picture: bool = False
     """The tile is the picture's own grid, whose cells are named by the numbers of its axes."""
 
@@ -54,12 +61,14 @@ class Pointing:
     """The cells of every panel by its key.
 
     ``product`` says that C(m, n) is a sum over k of A(m, k) B(n, k); ``elements`` that all panels have the same threads and
-    values, so that a single (thread, value) is followed through them instead of all that a thread holds.
+    values, so that a single (thread, value) is followed through them instead of all that a thread holds. ``matrices`` has
+    the number of each one's matrix, where a copy moves matrices.
     """
 
     cells: dict[str, Cells] = field(default_factory=dict)
     product: bool = False
     elements: bool = False
+    matrices: IntArray | None = None
 
 
 def pointing(spec: Any, figure: Figure, options: FigureOptions) -> Pointing:
@@ -135,23 +144,18 @@ def _layout(spec: LayoutSpec, figure: Figure, options: FigureOptions) -> Pointin
         for key, cells in out.items():
             found = access(before(spec) if key == "before" else spec, options.banks)
             tv = np.asarray(found.rows + rows * found.columns, dtype=np.int64)
-            out[key] = replace(cells, owners=TVMap((rows, columns), tv))
+            out[key] = replace(cells, owners=TVMap((rows, columns), tv), verb="takes")
     return Pointing(out)
 
 
 def _chain(spec: Any, figure: Figure, options: FigureOptions) -> Pointing:
-    """Every element that arrives in a value of the MMA's threads, in each panel: where it lies, and who holds it."""
-    from texgen.figures.chain_panels import View, places
+    from texgen.figures.chain_cells import cells_of
+    from texgen.figures.chain_panels import View
 
     view = View.of(spec, options)
     out = {spec.operand: held(spec.operand, view.found.fragment, AXES[spec.operand])}
-    names = {"gmem": "global memory", "smem": "shared memory", "registers": "register"}
-    for panel in figure.panels:
-        if panel.key in names:
-            grid = (panel.height, panel.width)
-            tv = places(view, panel)
-            out[panel.key] = Cells(names[panel.key], grid, (panel.row_axis, panel.column_axis), TVMap(grid, tv), of_picture=True)
-    return Pointing(out, elements=True)
+    out |= {p.key: cells_of(view, p) for p in figure.panels if p.key not in out}
+    return Pointing(out, elements=True, matrices=view.matrices if view.found.is_matrix else None)
 
 
 _KINDS: dict[str, Callable[[Any, Figure, FigureOptions], Pointing]] = {

@@ -60,7 +60,7 @@ def content(figure: Figure, pointing: Pointing) -> dict[str, Any]:
         cells = pointing.cells.get(panel.key)
         if cells is None:
             continue
-        arrays = (cells.owners.tv if cells.owners else None, cells.offsets, *cells.coords)
+        arrays = (cells.owners.tv if cells.owners else None, cells.offsets, *cells.coords, cells.by[-1].tv if cells.by else None, *cells.lies)
         identity = (cells.name, cells.when, *map(id, arrays)) if any(a is not None for a in arrays) else (panel.key,)
         if identity not in known:
             entries += sum(a.size for a in arrays if a is not None)
@@ -81,7 +81,8 @@ def content(figure: Figure, pointing: Pointing) -> dict[str, Any]:
         })  # fmt: skip
         if cells.of_picture:
             tables[known[identity]]["numbers"] = [spans(panel.rows.tolist()), spans(panel.columns.tolist())]
-    return {
+    more = {} if pointing.matrices is None else {"matrices": packed(pointing.matrices)}
+    return more | {
         "texgen": VERSION, "size": [round(names["px_width"], 3), round(names["px_height"], 3)],
         "panels": panels, "tables": tables, "product": int(pointing.product), "elements": int(pointing.elements),
     }  # fmt: skip
@@ -95,7 +96,12 @@ def _table(cells: Cells) -> dict[str, Any]:
         out["offsets"] = packed(cells.offsets)
     if cells.coords:
         out["coords"] = [packed(c) for c in cells.coords]
-    optional = {"shape": cells.shape, "memory": cells.memory, "modes": cells.modes, "when": cells.when, "bits": cells.bits, "banks": int(cells.banks)}
+    if cells.by is not None:
+        verb, here, acting = cells.by
+        out["by"] = {"verb": verb, "here": here, "values": acting.values, "threads": acting.threads, "tv": packed(acting.tv)}
+    if cells.lies:
+        out |= {"lies": [packed(x) for x in cells.lies], "whole": {"height": cells.whole[0], "at": list(cells.whole[1])}}
+    optional = {"verb": cells.verb if cells.verb != "holds" else "", "shape": cells.shape, "memory": cells.memory, "modes": cells.modes, "when": cells.when, "bits": cells.bits, "banks": int(cells.banks)}
     return out | {k: v for k, v in optional.items() if v}
 
 
