@@ -77,6 +77,16 @@ def test_V02_X09_the_engine_falls_back_and_says_so(monkeypatch, capsys):
     assert "pdflatex's memory ended at this picture, the PDF is drawn from the SVG" in capsys.readouterr().err
 
 
+@pytest.mark.pdflatex
+@pytest.mark.parametrize("make", [lambda: texgen.figure("(2,20000):(20000,1)"), lambda: texgen.timeline(2, 500, 1)], ids=["layout", "timeline"])
+def test_a_picture_longer_than_tex_measures_is_drawn_from_the_svg(make, capsys):
+    """TeX's lengths end at 5.7 m, and a page at 14400 points in Acrobat."""
+    pdf = make().pdf("pdflatex")
+    assert "this picture is longer than pdflatex can measure, the PDF is drawn from the SVG" in capsys.readouterr().err
+    (size,) = {m for m in re.findall(rb"/MediaBox\s*\[\s*[\d.]+ [\d.]+ ([\d.]+) ([\d.]+)", pdf)}
+    assert max(map(float, size)) < 14400
+
+
 def test_V04_three_figures_three_files(tmp_path):
     """NVIDIA/cutlass#2115: three layouts printed to one stream, and one was shown."""
     targets = {"copy A": "SM75_U32x4_LDSM_N", "copy B": "SM75_U32x2_LDSM_N", "accumulator C": F16}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,8 @@ import texgen
 from texgen.chains.build import read_chain
 from texgen.chains.delivery import delivery, first_wrong, wavefronts
 from texgen.errors import TexgenError, UsageError
-from texgen.figures.model import HOLE
+from texgen.figures.model import DIMMED, HOLE
+from texgen.figures.palette import DIM, PALETTES
 from texgen.specs import CopySpec, from_dict, to_json
 
 M16 = "SM80_16x8x16_F32F16F16F32_TN"
@@ -208,6 +210,19 @@ def test_a_highlight_is_followed(pick):
             assert (drawn["registers"].fills[t, r] != "Dim") == (held(t, 2 * r) or held(t, 2 * r + 1))
     rows = {"T5": 4, "M2": 8, "V0": 8}[pick]
     assert sum(f != "Dim" for f in drawn["smem"].fills.values()) == rows
+
+
+def test_in_grey_matrices_differ_from_each_other_and_from_the_rest():
+    drawing = texgen.chain(X4, M16, smem=SWIZZLED, palette="grey")
+    levels = {}
+    for item in (i for row in drawing.figure.legend for i in row):
+        levels[item.text] = int((DIM if item.fill == DIMMED else PALETTES["grey"][item.fill])[:2], 16)
+    assert list(levels) == ["M0", "M1", "M2", "M3", "the rest"]
+    assert min(abs(a - b) for a, b in itertools.combinations(levels.values(), 2)) >= 15
+    assert min(levels.values()) >= 0x9A  # under black labels of 5 pt
+    parts = {m: drawing.figure.panels[-1].fill[8 * (m % 2) : 8 * (m % 2) + 8, 8 * (m // 2) : 8 * (m // 2) + 8] for m in range(4)}
+    for m, part in parts.items():
+        assert {int(PALETTES["grey"][i][:2], 16) for i in np.unique(part)} == {levels[f"M{m}"]}
 
 
 def test_by_thread_each_word_has_its_reader():

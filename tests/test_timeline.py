@@ -605,6 +605,10 @@ def test_steps_can_be_cropped():
     assert outlined(part)["stages"] == {(r, c - 4) for r, c in outlined(whole)["stages"] if 4 <= c < 8}
 
 
+def test_names_of_rows_fit_their_rows_in_a_long_timeline():
+    assert texgen.timeline(2, 500, 1).figure.text_size <= 0.9 and texgen.timeline().figure.text_size == 0.42
+
+
 def test_output_is_the_same_every_time(result):
     first, second = (texgen.timeline(measured=result, fault="barrier") for _ in range(2))
     assert (first.svg(), first.tikz(), first.json()) == (second.svg(), second.tikz(), second.json())

@@ -28,6 +28,8 @@ def say(message: str) -> None:
 
 
 SMALLEST_PRINT_PT = 4.0
+LONG = 400
+"""Heights of a cell."""
 _UNIT_PT = {"mm": 72.27 / 25.4, "cm": 72.27 / 2.54, "in": 72.27, "pt": 1.0, "bp": 72.27 / 72}
 
 
@@ -39,7 +41,8 @@ def print_size_remark(figure: Figure) -> str:
     points = float(match[1]) * _UNIT_PT[match[2]] / (figure.width * figure.aspect) * figure.label_size
     if points >= SMALLEST_PRINT_PT:
         return ""
-    mend = "fewer --cols" if figure.kind == "timeline" else "one --operand, fewer --rows and --cols, --label thread, or an --overview"
+    less = {"timeline": "fewer --cols", "chain": "fewer --rows and --cols, or --label none"}
+    mend = less.get(figure.kind, "one --operand, fewer --rows and --cols, --label thread, or an --overview")
     return f"labels print at {points:.1f} pt in a width of {figure.print_width}: draw {mend}"
 
 
@@ -172,7 +175,6 @@ class Drawing:
     def _pdf(self, engine: str | None) -> tuple[bytes, bool]:
         """(PDF, whether TeX made it)."""
         from texgen.render import engine as tex
-        from texgen.render import raster
         from texgen.render.escape import unknown_characters
 
         if self.printed is not None:
@@ -184,7 +186,7 @@ class Drawing:
             )
         if chosen is None:
             say("no TeX engine is on the PATH, the PDF is drawn from the SVG (texgen doctor says more)")
-            return raster.svg_to_pdf(self.svg()), False
+            return self._pdf_without_tex(), False
         source = self.tex()
         if chosen == "pdflatex" and (unknown := unknown_characters(source)):
             say(
@@ -193,6 +195,9 @@ class Drawing:
         try:
             return tex.compile_pdf(source, chosen), True
         except tex.TexFailure as failure:
+            if failure.too_long and self._is_long() and not self.options.slides:  # a label's place is measured at 10 pt
+                say(f"this picture is longer than {chosen} can measure, the PDF is drawn from the SVG")
+                return self._pdf_without_tex(), False
             if not failure.capacity:
                 raise
             if engine is None and chosen != "lualatex" and "lualatex" in tex.available():
@@ -203,13 +208,33 @@ class Drawing:
             if self.options.slides:
                 raise
             say(f"{chosen}'s memory ended at this picture, the PDF is drawn from the SVG")
-            return raster.svg_to_pdf(self.svg()), False
+            return self._pdf_without_tex(), False
+
+    def _pdf_without_tex(self) -> bytes:
+        """The SVG as a PDF, on no larger a page than readers take."""
+        from texgen.render import raster
+        from texgen.render.context import WIDEST_MM
+        from texgen.render.svg import CELL_PX, svg
+
+        wide = self.figure.width * self.figure.aspect
+        longest = max(wide, self.figure.height)
+        most = WIDEST_MM / 25.4 * 72  # the converter prints a pixel as a point
+        if self.figure.print_width or longest * CELL_PX <= most:
+            return raster.svg_to_pdf(self.svg())
+        return raster.svg_to_pdf(svg(replace(self.figure, print_width=f"{most / 96 * wide / longest:.3f}in"), self.templates))
+
+    def _is_long(self) -> bool:
+        """True where TeX may not be able to measure the picture: of a short one a template has a wrong length."""
+        return max(self.figure.width * self.figure.aspect, self.figure.height) > LONG
 
     def data(self, suffix: str, engine: str | None = None, scale: float = 2.0) -> bytes:
         """The bytes of a file with that suffix; of another than ours from the template ``figure.SUFFIX.j2``.
 
-        Raises UsageError for a suffix that nothing makes.
+        Raises UsageError for a suffix that nothing makes, or that shows no steps where there are ``slides``.
         """
+        from texgen.render.forms import check_slides
+
+        check_slides(suffix, self.options.slides)
         makers: dict[str, Any] = {
             ".tikz": self.tikz, ".tex": self.tex, ".svg": self.svg, ".html": self.html, ".txt": self.text, ".json": self.json,
             ".pdf": lambda: self.pdf(engine), ".png": lambda: self.png(engine, scale),

@@ -61,7 +61,7 @@ def _legend(view: View, panels: list[Panel]) -> tuple[list[LegendItem], str]:
         return [], ""
     letter = {"matrix": "M", "thread": "T", "value": "V", "warp": "W", "quad": "Q"}[view.color_by]
     fills = np.unique(np.concatenate([p.fill.reshape(-1) for p in panels]))
-    items = [LegendItem(int(i), f"{letter}{i}") for i in fills if i >= 0] if colors > 1 else []
+    items = [LegendItem(i, f"{letter}{key}") for key, i in enumerate(view.order_of_fills) if i in fills] if colors > 1 else []
     if view.bad.any():
         items.append(LegendItem(HOLE, "another element than the MMA wants" if view.found.wrong.any() else "! nothing: the address is misaligned"))
     if any(p.shared is not None for p in panels):

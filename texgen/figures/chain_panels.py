@@ -25,6 +25,8 @@ from texgen.layouts import IntArray
 
 WORD_BITS = 8 * BANK_BYTES
 WIDEST_BITS = 128
+FEW_FILLS = {"grey": (2, 7, 5, 6)}
+"""Fills of four keys and fewer, where a palette's first are too near to those of cells without a key, or dark under labels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,9 +134,16 @@ class View:
         """True where cells of a panel of that shape get labels."""
         return self.options.label == "full" or (self.options.label != "none" and max(shape) <= FULL_LIMIT)
 
+    @cached_property
+    def order_of_fills(self) -> tuple[int, ...]:
+        """The palette's index of each key, modulo their number."""
+        few = FEW_FILLS.get(self.options.palette, ())
+        return few if int(self.keys.max()) < len(few) else tuple(range(len(palette(self.options.palette))))
+
     def fills(self, keys: IntArray) -> IntArray:
         """Palette indices of keys; HOLE and DIMMED stay."""
-        return np.where(keys < 0, keys, keys % len(palette(self.options.palette)))
+        order = np.array(self.order_of_fills)
+        return np.where(keys < 0, keys, order[keys % len(order)])
 
     def coordinate(self, cell: int) -> str:
         """``7,8`` in the operand's coordinates, empty for a cell before it and where there is none."""

@@ -15,6 +15,8 @@ LABEL_SIZE = {0: 0.36, 1: 0.42, 2: 0.36, 3: 0.28}
 WIDEST_CELL = 1.55
 NARROWEST_LABEL = 0.2
 TEXT_SIZE = 0.42
+LARGEST_ROW_NAME = 0.9
+"""Of a row's height."""
 LEADING = 1.45
 SWATCH = 2.2
 """What a swatch and its gaps cost in a row of the legend, in ems."""
@@ -52,6 +54,11 @@ def text_size(width: float, height: float) -> float:
     return round(TEXT_SIZE * max(1.0, max(width, height) / 48), 3)
 
 
+def _fitting(size: float, panels: Sequence[Panel]) -> float:
+    """The font, where rows have names no larger than that each name fits its row."""
+    return min([size, *(LARGEST_ROW_NAME * p.scale for p in panels if p.row_names)])
+
+
 def grid(placed: list[list[Panel | None]], smallest: float = 0.0) -> tuple[list[Panel], float, float]:
     """Panels placed in rows and columns (None: left empty): (panels with positions, aspect, label size)."""
     present = [p for row in placed for p in row if p is not None]
@@ -59,7 +66,7 @@ def grid(placed: list[list[Panel | None]], smallest: float = 0.0) -> tuple[list[
     columns = list(zip(*placed, strict=True))
     widths = [max((p.width * p.scale for p in column if p), default=0.0) for column in columns]
     heights = [max((p.height * p.scale for p in row if p), default=0.0) for row in placed]
-    size = max(text_size(sum(widths), sum(heights)), smallest)
+    size = max(_fitting(text_size(sum(widths), sum(heights)), present), smallest)
     left, top = margins(size, aspect, present)
     for at, column in enumerate(columns):  # a title may be wider than its panel
         titles = [title_width(p.title) * size / aspect for p in column if p]
@@ -95,7 +102,7 @@ def assemble(
     bottom = max(p.y + p.height * p.scale for p in panels)
     size = text_size(sum(max((p.width * p.scale for p in c if p), default=0.0) for c in zip(*placed, strict=True)),
                      sum(max((p.height * p.scale for p in row if p), default=0.0) for row in placed))  # fmt: skip
-    size = max(size, smallest)
+    size = max(_fitting(size, panels), smallest)
     left, top = margins(size, aspect, panels)
     corner = placed[0][0] is None
     room = max((right + left) * aspect / size, 46.0)

@@ -50,11 +50,12 @@ INSTALL = "apt-get install texlive-latex-extra texlive-pictures"
 
 
 class TexFailure(TexgenError):
-    """A run of TeX that made no PDF; ``capacity`` says that TeX's memory ran out."""
+    """A run of TeX that made no PDF; ``capacity`` says that TeX's memory ran out, ``too_long`` that a length passed its 5.7 m."""
 
-    def __init__(self, message: str, detail: str = "", capacity: bool = False) -> None:
+    def __init__(self, message: str, detail: str = "", capacity: bool = False, too_long: bool = False) -> None:
         super().__init__(message, detail)
         self.capacity = capacity
+        self.too_long = too_long
 
 
 def available() -> list[str]:
@@ -115,7 +116,7 @@ def compile_pdf(
             raise TexFailure(_ended_by(engine, -status), _first_error(text, source)[1])
         if not pdf.exists() or not pdf.stat().st_size or re.search(r"^(?:!|[^\s:]+:\d+:) ", text, re.MULTILINE):
             message, detail = _first_error(text, source)
-            raise TexFailure(f"{engine} failed: {message}", detail, capacity="capacity exceeded" in text)
+            raise TexFailure(f"{engine} failed: {message}", detail, "capacity exceeded" in text, "Dimension too large" in text)
         if warnings is not None:
             warnings += dict.fromkeys(LOST.findall(text))
         return pdf.read_bytes()
