@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -64,13 +65,25 @@ def test_spellings(spelling: str, name: str) -> None:
         ("SM80_16x8x16_F32F16F16F32_NT", F16),
         ("SM90_64x100x16_F32F16F16_SS", "SM90_64x96x16_F32F16F16_SS"),
         ("SM90_64x40x32_S32S8S8_SS", "SM90_64x32x32_S32S8S8_SS"),
+        ("SM80_64x8x16_F32F16F16_SS", "SM90_64x8x16_F32F16F16_SS"),
+        ("sm80_cp", "SM80_CP_ASYNC_CACHEALWAYS<uint32_t>"),
     ],
 )
 def test_unknown_names_get_the_nearest(wrong: str, offers: str) -> None:
-    with pytest.raises(TexgenError, match="texgen atoms PATTERN") as e:
+    with pytest.raises(TexgenError, match=f"texgen atoms {wrong[:5].upper()}") as e:
         catalog.find(wrong)
     assert offers in str(e.value)
     assert len([n for n in str(e.value).split("nearest are")[1].split(".")[0].split(",")]) <= 3
+
+
+def test_a_name_that_is_like_none_gets_atoms_of_its_architecture() -> None:
+    for wrong in ("SM80_nope", "sm75_nope"):
+        with pytest.raises(TexgenError) as e:
+            catalog.find(wrong)
+        offered = re.search(r"nearest are (.*?)\. List", str(e.value))[1].split(", ")
+        assert offered and all(n.upper().startswith(wrong[:-4].upper()) for n in offered), wrong
+    with pytest.raises(TexgenError, match="texgen atoms PATTERN"):
+        catalog.find("SM999_foo")
 
 
 @pytest.mark.parametrize("odd", ["", "   ", "x" * 5000, "(8,8)", "SM80_16x8x16<", "::::", "\\section{}", "ж"])

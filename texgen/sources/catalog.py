@@ -41,6 +41,8 @@ DATA = "atoms.json"
 NEAREST = 3
 FAMILY = re.compile(r"([A-Za-z]\w*?_\d+x)(\d+)(x.*)$", re.IGNORECASE)
 """A name whose N may be any of a family's."""
+ARCH = re.compile(r"(?:SM|GFX)\d+_", re.IGNORECASE)
+"""What a name begins with."""
 
 WIDTHS = {
     "char": 8, "int8_t": 8, "uint8_t": 8, "half_t": 16, "bfloat16_t": 16, "int16_t": 16, "uint16_t": 16, "float": 32,
@@ -127,9 +129,10 @@ def find(name: str) -> Entry:
             return entry
     near = _nearest(spellings[-1])
     close = f" The nearest are {', '.join(near)}." if near else ""
+    arch = m[0].upper() if (m := ARCH.match(spellings[-1])) and any(k.startswith(m[0].lower()) for k in _index()) else ""
     raise TexgenError(
         f"There is no atom named {name.strip()!r} in the catalogue.{close} "
-        f"List what there is with: texgen atoms PATTERN"
+        f"List what there is with: texgen atoms {arch or 'PATTERN'}"
     )
 
 
@@ -155,8 +158,13 @@ def _nearest(name: str) -> list[str]:
             n = min(ns(line), key=lambda k: abs(k - int(m[2]))) if m else ns(line)[-1]
             own = own.replace("{N}", str(n))
         names[own] = own
-    exact = difflib.get_close_matches(name, names, n=NEAREST, cutoff=0.5)
-    return exact or difflib.get_close_matches(name.upper(), names, n=NEAREST, cutoff=0.4)
+    upper = {own.upper(): own for own in names}
+    arch = ARCH.match(name)
+    same = [k for k in upper if arch and k.startswith(arch[0].upper())]  # an atom of another architecture is seldom meant
+    anywhere = difflib.get_close_matches(name.upper(), upper, n=NEAREST, cutoff=0.4)
+    near = difflib.get_close_matches(name.upper(), anywhere, n=NEAREST, cutoff=0.9)  # a slip in the architecture itself
+    near += difflib.get_close_matches(name.upper(), same, n=NEAREST, cutoff=0.3) or anywhere
+    return [upper[k] for k in dict.fromkeys(near)][:NEAREST]
 
 
 def search(pattern: str = "") -> list[Entry]:
