@@ -16,9 +16,13 @@ from typing import Any
 import numpy as np
 
 import texgen
+from benchmarks.rows import left_out, row
 from texgen.api import Drawing, FigureOptions
 from texgen.specs import TVMap, TVSpec
 
+GROUP = "pages"
+OPENS, PAINTS = 2.0, 100.0
+"""Bounds: seconds until a figure answers, milliseconds until a hover is painted."""
 F16 = "SM80_16x8x16_F32F16F16F32_TN"
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
 PAINTED = """(point) => new Promise((done) => {
@@ -32,12 +36,12 @@ SHOWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimatio
 def figures() -> dict[str, Drawing]:
     random = TVSpec("random", TVMap((256, 256), np.random.default_rng(1).permutation(65536).reshape(256, 256)))
     return {
-        "atom 16x8x16": texgen.figure(F16),
-        "tiled 64x64x16": texgen.figure(F16, atom_layout="2,2,1", tile="64,64,16"),
-        "tiled 256x256x16": texgen.figure(F16, atom_layout="4,2,1", tile="256,256,16"),
-        "tiled 256x256x64": texgen.figure(F16, atom_layout="4,2,1", tile="256,256,64"),
-        "layout 256x256": texgen.figure("S<3,4,3> o 0 o (256,256):(256,1)", bits=16),
-        "random table 256x256": Drawing(random, FigureOptions(label="none")),
+        "atom 16×8×16": texgen.figure(F16),
+        "tiled 64×64×16": texgen.figure(F16, atom_layout="2,2,1", tile="64,64,16"),
+        "tiled 256×256×16": texgen.figure(F16, atom_layout="4,2,1", tile="256,256,16"),
+        "tiled 256×256×64": texgen.figure(F16, atom_layout="4,2,1", tile="256,256,64"),
+        "layout 256×256": texgen.figure("S<3,4,3> o 0 o (256,256):(256,1)", bits=16),
+        "random table 256×256": Drawing(random, FigureOptions(label="none")),
     }
 
 
@@ -63,11 +67,10 @@ def main() -> None:
     except ImportError:
         program = None
     if program is None:
-        print("chromium or playwright is missing: figures in a browser are left out")
+        left_out(GROUP, "chromium or playwright is missing")
         return
     with sync_playwright() as p, tempfile.TemporaryDirectory() as folder:
         browser = p.chromium.launch(executable_path=program, args=ARGUMENTS)
-        print(f"{'':<24} {'SVG kB':>8} {'HTML kB':>8} {'ratio':>6} {'bound kB':>9} {'SVG opens':>10} {'HTML opens':>11} {'hover':>8} {'worst':>8}")
         for name, drawing in figures().items():
             static, live = drawing.save(Path(folder, "figure.svg")), drawing.save(Path(folder, "figure.html"))
             sizes = [path.stat().st_size / 1000 for path in (static, live)]
@@ -78,6 +81,11 @@ def main() -> None:
             dice = np.random.default_rng(2)
             hovers = [page.evaluate(PAINTED, [*dice.random(2).tolist(), i % panels]) for i in range(40)]
             page.close()
-            print(f"{name:<24} {sizes[0]:8.0f} {sizes[1]:8.0f} {sizes[1] / sizes[0]:6.2f} {3 * sizes[0] + 60:9.0f} {floor:8.2f} s {seconds:9.2f} s {median(hovers):5.0f} ms {max(hovers):5.0f} ms")
+            large = "256×256" in name
+            row(GROUP, f"opening {name}", seconds, floor, "its static SVG", shown=name == "tiled 256×256×16")
+            row(GROUP, f"size of {name}", sizes[1], 3 * sizes[0] + 60, "3 × its SVG + 60 kB", unit="kB", goal=1.0)
+            row(GROUP, f"a hover over {name}, the median of 40", median(hovers), PAINTS, "the bound", unit="ms", goal=1.0)
+            row(GROUP, f"a hover over {name}, the slowest of 40", max(hovers), PAINTS, "the bound", unit="ms")
+            if large:
+                row(GROUP, f"opening {name}, held to a bound", seconds, OPENS, "the bound", goal=1.0)
         browser.close()
-    print("goals for 256x256: opens within 2 s, a hover is painted within 100 ms")
