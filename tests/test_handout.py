@@ -24,6 +24,9 @@ from texgen.handout.sheet import SheetOptions, blank_answer
 from texgen.render.escape import to_tex
 
 F16 = "SM80_16x8x16_F32F16F16F32_TN"
+TRANSPOSE = {"kind": "copy", "name": "transpose", "tile": [4, 4], "S": {"tv": [[0, 4, 8, 12], [1, 5, 9, 13], [2, 6, 10, 14], [3, 7, 11, 15]], "dtype": "f16"},
+             "D": {"tv": [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [12, 13, 14, 15]], "dtype": "f16"}}  # fmt: skip
+"""A copy whose threads keep but one element each, without layouts."""
 CASES = {
     "mma": (F16, {}, 0),
     "tiled": (F16, {"atom_layout": "2,2,1", "tile": "32,32,16"}, 1),
@@ -46,6 +49,10 @@ CASES = {
     "broadcast": ("(16,4):(1,0)", {}, 18),
     "swizzle": ("S<3,4,3> o 0 o (8,64):(64,1)", {"dtype": "f16"}, 19),
     "swizzle of elements": ("S<2,3,3> o 0 o (8,32):(32,1)", {"bits": 16, "swizzle_unit": "elements"}, 20),
+    "doubles in memory": ("(4,8):(17,2)", {"dtype": "f64"}, 23),
+    "complex in memory": ("(8,4):(4,1)", {"dtype": "c64"}, 24),
+    "tensor memory rows": ("SM90_U16x4_STSM_T", {}, 25),
+    "transposed": (TRANSPOSE, {}, 26),
     "large": ("(128,128):(128,1)", {"dtype": "f32"}, 21),
     "coordinates": ("(4,8):(1@1,1@0)", {}, 22),
 }  # fmt: skip
@@ -97,6 +104,8 @@ class Table:
         return {(r, c): x for r, row in enumerate(table) for c, x in enumerate(row)}
 
 
+HOLD = r"(?:hold|read|get)"
+"""What a thread does with an element; which of them is tested apart."""
 E = r"(\w*)\((\d+),(\d+)\)"
 LOAD = r"A load by lanes 0 to (\d+) takes (\d+) bytes a lane; lane by lane they begin at (.*?)\. "
 
@@ -129,12 +138,14 @@ def wavefronts(table: Table, question, plain: bool = False) -> tuple[int, int]:
     return total, len(touched)
 
 
-def stride(table: Table, letter: str, second: tuple[int, int]) -> list[str]:
-    """Every distance of the index between neighbours, over all threads and values."""
-    tv = table.operand(letter)["tv"]
-    if second == (0, 1):
-        return sorted({str(row[1] - row[0]) for row in tv})
-    return sorted({str(b - a) for a, b in zip(tv[0], tv[1], strict=True)})
+def stride(table: Table, operand: str, formula: str, axis: int) -> list[str]:
+    """Every distance of the printed index between neighbours, over all threads and values."""
+    own = table.operand(letter_of(operand))
+    index = {cell: i for i, cell in indices(formula, own["tile"]).items()}
+    rows = own["tile"][0]
+    tv = [[index[x % rows, x // rows] for x in line] for line in own["tv"]]
+    tv = tv if axis else [list(x) for x in zip(*tv, strict=True)]
+    return sorted({str(b - a) for line in tv for a, b in itertools.pairwise(line)})
 
 
 def threads_text(threads: list[int]) -> str:
@@ -168,11 +179,20 @@ def _meet(table: Table, _, __, a: str, ai, ak, b: str, bj, bk, k: str, *more: st
     return [f"A({ai},{k}): {threads_text(table.threads('A', int(ai), int(k)))}; B({bj},{k}): {threads_text(table.threads('B', int(bj), int(k)))}"]
 
 
-def _compute(table: Table, _, operand: str, layout: str, rows: str, thread: str, value: str) -> list[str]:
-    letter, rows = letter_of(operand), int(rows)
-    index = by_layout(layout, int(thread), int(value))
-    assert (index % rows, index // rows) == table.cell(letter, int(thread), int(value))
-    return [f"{letter}({index % rows},{index // rows})"]
+def indices(formula: str, tile: list[int]) -> dict[int, tuple[int, int]]:
+    """The cell of every index that a printed formula such as ``m + 16·n`` or ``8·m + n`` gives, which must differ."""
+    down, across = ("m", "n") if "m" in formula and "n" in formula else ("mn"["n" in formula], "k")
+    code = formula.replace("·", "*")
+    found = {eval(code, {}, {down: r, across: c}): (r, c) for r in range(tile[0]) for c in range(tile[1])}
+    assert len(found) == tile[0] * tile[1]
+    return found
+
+
+def _compute(table: Table, _, operand: str, layout: str, formula: str, thread: str, value: str) -> list[str]:
+    letter = letter_of(operand)
+    row, column = indices(formula, table.operand(letter)["tile"])[by_layout(layout, int(thread), int(value))]
+    assert (row, column) == table.cell(letter, int(thread), int(value))
+    return [f"{letter}({row},{column})"]
 
 
 def _per_element(table: Table, _, threads: str, values: str, operand: str, rows: str, columns: str) -> list[str]:
@@ -223,6 +243,11 @@ def _matrix(table: Table, _, last: str, side: str, row: str, column: str) -> lis
     return [f"matrix {thread // 8}, row {thread % 8}"]
 
 
+def _kept(table: Table, _, *threads: str | None) -> list[str]:
+    (n,) = (int(x) for x in threads if x)
+    return [str(len({x[2:] for x in table.held("S") if x[0] == n} & {x[2:] for x in table.held("D") if x[0] == n}))]
+
+
 def _swizzled(table: Table, x: int) -> int:
     b, m, s = table.data["swizzle"]
     if table.data.get("unit", "elements") == "bytes":
@@ -252,28 +277,34 @@ def _count(n: int, word: str) -> str:
 
 
 ROUTES = {
-    rf"Which thread holds {E}\?": lambda t, q, x, r, c: [f"T{i}" for i in t.threads(x, int(r), int(c))],
-    rf"A warp is 32 .* Which warp holds {E}\?": lambda t, q, x, r, c: [f"warp {i // 32}" for i in t.threads(x, int(r), int(c))],
-    rf"Several threads hold {E}\. Name all of them\.": lambda t, q, x, r, c: [threads_text(t.threads(x, int(r), int(c)))],
-    rf"Thread T(\d+) holds {E}\. As which of its values\?": lambda t, q, n, x, r, c: [f"V{v}" for th, v, a, b in t.held(x) if (th, a, b) == (int(n), int(r), int(c))],
-    r"Which elements of (.+) does T(\d+) hold\? List them from V0 on\.": _elements,
-    r"Which element of (.+) does T(\d+) hold as its value V(\d+)\?": lambda t, q, x, th, v: ["{}({},{})".format(letter_of(x), *t.cell(letter_of(x), int(th), int(v)))],
-    r"The thread-value layout of (.+) is `(.+)`; it maps \(T, V\) to the index \w \+ (\d+)·\w\. Compute which element T(\d+) holds as V(\d+)\.": _compute,
-    r"How many values of (.+) does each thread hold\?": _values,
-    r"Each of (\d+) threads holds (\d+) values of (.+) \((\d+)×(\d+)\), .* How many threads hold one element\?": _per_element,
-    r"The thread-value layout of (.+) maps .* value mode, .*": lambda t, q, x: stride(t, letter_of(x), (0, 1)),
-    r"The thread-value layout of (.+) maps .* thread mode, .*": lambda t, q, x: stride(t, letter_of(x), (1, 0)),
-    r"How many different threads hold elements of (.+) with (\w) = (\d+)\?": _line,
-    r"Take the elements of (.+) that T(\d+) holds\. How much larger is their largest (\w) than their smallest( ?)\?": _span,
+    rf"Which thread {HOLD}s {E}\?": lambda t, q, x, r, c: [f"T{i}" for i in t.threads(x, int(r), int(c))],
+    rf"A warp is 32 .* Which warp {HOLD}s {E}\?": lambda t, q, x, r, c: [f"warp {i // 32}" for i in t.threads(x, int(r), int(c))],
+    rf"Several threads {HOLD} {E}\. Name all of them\.": lambda t, q, x, r, c: [threads_text(t.threads(x, int(r), int(c)))],
+    rf"Thread T(\d+) {HOLD}s {E}\. As which of its values\?": lambda t, q, n, x, r, c: [f"V{v}" for th, v, a, b in t.held(x) if (th, a, b) == (int(n), int(r), int(c))],
+    rf"Which elements of (.+) does T(\d+) {HOLD}\? List them from V0 on\.": _elements,
+    rf"Which element of (.+) does T(\d+) {HOLD} as its value V(\d+)\?": lambda t, q, x, th, v: ["{}({},{})".format(letter_of(x), *t.cell(letter_of(x), int(th), int(v)))],
+    r"The thread-value layout of (.+) is `(.+)`; it maps \(T, V\) to the index (.+?)\. Compute which element belongs to T = (\d+), V = (\d+)\.": _compute,
+    rf"How many values of (.+) does each thread {HOLD}\?": _values,
+    rf"Each of (\d+) threads {HOLD}s (\d+) values of (.+) \((\d+)×(\d+)\), .* How many threads {HOLD} one element\?": _per_element,
+    r"The thread-value layout of (.+) maps \(T, V\) to the index (.+?)\. .* value mode, .*": lambda t, q, x, f: stride(t, x, f, 1),
+    r"The thread-value layout of (.+) maps \(T, V\) to the index (.+?)\. .* thread mode, .*": lambda t, q, x, f: stride(t, x, f, 0),
+    rf"How many different threads {HOLD} elements of (.+) with (\w) = (\d+)\?": _line,
+    rf"Take the elements of (.+) that T(\d+) {HOLD}s\. How much larger is their largest (\w) than their smallest( ?)\?": _span,
     r"How many 32-bit registers do the values of (.+) take in one thread, packed without gaps \((\d+) bits a value\)\?": _registers,
     r"How many multiplications of an element of A by an element of B does the whole tile take\?": lambda t, q: [str(sum(1 for _ in itertools.product(*map(range, t.data["tile_mnk"]))))],
-    r"How many bytes does the tile of (\w) have \((\d+)×(\d+) elements of (\d+) bits\)\?": _bytes,
+    r"How many bytes does the tile of (\w) take \((\d+)×(\d+) elements of (\d+) bits\)\?": _bytes,
     r"How many (\d+)×(\d+)×(\d+) atoms does it take to cover the tile of (\d+)×(\d+)×(\d+)\?": lambda t, q, a, b, c, m, n, k: [_count(int(m) // int(a) * (int(n) // int(b)) * (int(k) // int(c)), "atom")],
     rf"The sum for (C\(\d+,\d+\)) takes the product {E}·{E} at k = (\d+)\. Which threads hold .*": _meet,
     rf"The sum for (C\(\d+,\d+\)) takes the product {E}·{E} at k = (\d+)\. The thread-value layouts are .*": _meet,
     rf"Which thread reads {E} from the source, and which thread gets this element at the destination \({E}\)\?": lambda t, q, _s, r, c, _d, r2, c2: [
         f"T{a} reads it, T{b} gets it" for a in t.threads("S", int(r), int(c)) for b in t.threads("D", int(r2), int(c2)) if (r, c) == (r2, c2)],
-    r"How many of the elements that T(\d+) reads .*": lambda t, q, n: [str(len({x[2:] for x in t.held("S") if x[0] == int(n)} & {x[2:] for x in t.held("D") if x[0] == int(n)}))],
+    rf"Which thread names the address of the row that {E} lies in\?": lambda t, q, x, r, c: [f"T{i}" for i in t.threads(x, int(r), int(c))],
+    r"Which elements of (.+) lie in the row whose address T(\d+) names\? List .*": _elements,
+    rf"Which thread names the address of the row that {E} lies in, and which thread gets this element at the destination \({E}\)\?": lambda t, q, _s, r, c, _d, r2, c2: [
+        f"T{a} names the address, T{b} gets it" for a in t.threads("S", int(r), int(c)) for b in t.threads("D", int(r2), int(c2)) if (r, c) == (r2, c2)],
+    rf"Which thread reads {E} from the source, and which thread names the address of the row that this element goes to \({E}\)\?": lambda t, q, _s, r, c, _d, r2, c2: [
+        f"T{a} reads it, T{b} names the address" for a in t.threads("S", int(r), int(c)) for b in t.threads("D", int(r2), int(c2)) if (r, c) == (r2, c2)],
+    r"How many of the elements (?:that T(\d+) reads|whose address T(\d+) names) .*": _kept,
     r"How many bytes does each thread read from the source \(an element has (\d+) bits\)\?": lambda t, q, b: [_count(len(set(row)) * int(b) // 8, "byte") for row in t.operand("S")["tv"]],
     rf"Shared memory is moved as 8×8 matrices, 0 to (\d+), .* Which matrix does {E} lie in, and in which row of it\?": _matrix,
     r"Which offset does the layout give for \((\d+),(\d+)\)\?": lambda t, q, r, c: [str(by_layout(t.data["layout"], int(r), int(c)))],
@@ -359,6 +390,34 @@ def test_the_worked_answers_add_up(name):
     assert equations or name == "coordinates"
 
 
+SAYS = {"mma": {"hold"}, "tv": {"hold"}, "cp.async": {"read"}, "ldmatrix": {"get", "address"}, "tiled ldmatrix": {"get", "address"}, "stmatrix": {"read", "address"}}
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_a_sheet_says_what_threads_do(name):
+    """Threads hold what is in registers, read a source and get a destination; of ldmatrix's source a lane only names an address."""
+    said = ""
+    for level in ("easy", "medium", "hard"):
+        handout = made(name, 5, questions=20, difficulty=level, blanks=3)
+        (section,) = handout.sections
+        said += re.sub(r"(?m)(?<!\\)%.*$", "", handout.tex()) + " ".join(asked(handout, q)[0] for q in section.questions)
+    sides = {"S": "read", "D": "get"} if "address" not in SAYS[name] else {"S": "address", "D": "get"} if "ldmatrix" in name else {"S": "read", "D": "address"}
+    for word in ("hold", "read", "get", "address"):
+        found = re.search(rf"\b(?:threads?|warp|T\d+) (?:names the )?{word}s?\b", said)
+        assert bool(found) == (word in SAYS[name]), (word, found)
+    for side, wrong in ((s, w) for s, does in sides.items() for w in {"read", "get"} - {does} if "hold" not in SAYS[name]):
+        assert not re.search(rf"\b{wrong}s? {side}\(", said), (side, wrong)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_template_more_than_twice_and_no_mode_of_two_strides(name):
+    for level in ("hard", "mixed"):
+        for section in _maybe(name, 3, level):
+            kinds_ = [q.kind for q in section.questions]
+            assert max(kinds_.count(k) for k in kinds_) <= 2
+            assert sum(k in ("lane-bytes", "tile-bytes") for k in kinds_) <= 1
+
+
 # --- what the sheet shows
 
 
@@ -403,6 +462,8 @@ def test_the_blanks_are_the_answers_and_the_sheet_tells_none(name, seed):
             )
             assert printed == [said] == [true]
         assert f"{{{blank.letter}}}{{{to_tex(blank_answer(section, blank))}}}" in key
+        assert f"\\txgLetter{{{panel}}}{{{at[1]}}}{{{at[0]}}}{{{blank.letter}}}" in key and "\\txgLetter{" + panel not in sheet
+        assert blank.cell[1:] != (0, 0), "(0,0) has T0 V0, or the offset 0"
     for question in section.questions:
         for panel, row, column in question.cells:
             if section.view.shows(panel, row, column):
@@ -550,7 +611,7 @@ def test_every_string_is_used_and_every_used_one_exists():
     for key in english.strings:
         group, name = key.split(".")[:2]
         used = f'"{key}"' in code + template or (group in ("question", "work") and f'"{name}"' in code)
-        assert used or group in ("level", "panel", "list") or re.match(r"sheet\.(blank|label)-", key), key
+        assert used or group in ("level", "panel", "list", "verb") or re.match(r"sheet\.(blank|label)-", key), key
 
 
 def test_a_translation_replaces_strings_and_what_it_lacks_is_named(tmp_path):

@@ -32,12 +32,6 @@ class Term:
         )
 
 
-def closed_form(layout: Layout, operand: TVMap) -> tuple[str, str] | None:
-    """(row, column) of (thread T, value V), such as ``("T//4 + 8*(V//2)", "2*(T%4) + V%2")``; None as for ``rule``."""
-    found = rule(layout, operand)
-    return None if found is None else (_sum(found[0]), _sum(found[1]))
-
-
 def rule(layout: Layout, operand: TVMap) -> tuple[list[Term], list[Term]] | None:
     """The terms whose sums are row and column of (thread T, value V).
 
@@ -100,5 +94,5 @@ def _merge(digits: list[tuple[str, int, int, int, int]], operand: TVMap) -> list
     ]
 
 
-def _sum(terms: list[Term]) -> str:
+def sum_of(terms: list[Term]) -> str:
     return " + ".join(map(str, terms)) or "0"

@@ -93,7 +93,7 @@ def copy_atom(atom: CopyAtom) -> CopySpec:
         arch=atom.arch,
         source=atom.origin,
         tiler=f"({rows},{columns})",
-        notes=(*atom.notes, *([f"offsets are in a row-major buffer of rows of {columns}"] if atom.row else [])),
+        notes=(*atom.notes, *([f"The layouts' index counts row by row: {columns}·m + n."] if atom.row else [])),
     )
 
 

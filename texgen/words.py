@@ -5,14 +5,79 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+import numpy as np
+
 from texgen.closed_form import Term, rule
-from texgen.layouts import Layout, flat
-from texgen.specs import TVMap
+from texgen.layouts import IntArray, Layout, flat, tv_table
+from texgen.specs import Spec, TVMap
 
 LANES = 32
 LISTED = 4
 """Positions up to which a sentence lists them one by one."""
 COUNTERS = "ijpqrs"
+HOLDS, READS, GETS, ADDRESSES = "holds", "reads", "gets", "addresses"
+"""What a thread does with the elements of an operand: the words of ``role``."""
+
+
+def matrix_side(spec: Spec) -> str:
+    """The side of ldmatrix or stmatrix in shared memory, ``S`` or ``D``; empty for every other target.
+
+    There a lane names but the address of one row of 16 bytes, which the warp's instruction moves for all.
+    """
+    if spec.kind != "copy":
+        return ""
+    said = " ".join((spec.name, *spec.notes))
+    return "S" if "LDSM" in said else "D" if "STSM" in said else ""
+
+
+def role(spec: Spec, key: str) -> str:
+    """What a thread does with its elements of operand ``key``: holds (an MMA), reads (a copy's source) or gets them, or addresses their row."""
+    if spec.kind != "copy":
+        return HOLDS
+    return ADDRESSES if key == matrix_side(spec) else READS if key == "S" else GETS
+
+
+def verb_of(does: str) -> str:
+    """A role as it stands before an element: ``thread 5 reads S(5,2)``."""
+    return "names the address of" if does == ADDRESSES else does
+
+
+def layout_of(operand: TVMap) -> Layout | None:
+    """The thread-value layout that the operand's text says, where its index gives this very table (see ``by_rows``)."""
+    from texgen.sources.text import plain_layout
+
+    layout = plain_layout(operand.layout) if operand.layout else None
+    if layout is None or layout.rank != 2 or layout.is_coordinate:
+        return None
+    table = tv_table(layout)
+    return layout if any(np.array_equal(table, t) for t in (operand.tv, _rows_first(operand))) else None
+
+
+def by_rows(operand: TVMap) -> bool:
+    """Whether the operand's layout text counts its tile row by row, ``columns*row + column``.
+
+    CuTe's layouts of bare ldmatrix, stmatrix and tensor-memory atoms index such a buffer; all others count down the
+    columns, ``row + rows*column``, as every table here does.
+    """
+    layout = layout_of(operand)
+    return layout is not None and not np.array_equal(tv_table(layout), operand.tv)
+
+
+def index_table(operand: TVMap) -> IntArray:
+    """The table ``tv`` in the index of the operand's own layout text: what ``index_formula`` gives of row and column."""
+    return _rows_first(operand) if by_rows(operand) else operand.tv
+
+
+def index_formula(operand: TVMap, axes: tuple[str, str]) -> str:
+    """The index of the operand's layout text in row and column: ``m + 16·n``, ``8·m + n`` where it counts row by row."""
+    down, across = axes
+    rows, columns = operand.tile
+    return f"{columns}·{down} + {across}" if by_rows(operand) else f"{down} + {rows}·{across}"
+
+
+def _rows_first(operand: TVMap) -> IntArray:
+    rows, columns = operand.coordinates()
+    return rows * operand.tile[1] + columns
 
 
 def in_words(operand: TVMap, axes: tuple[str, str] = ("row", "column")) -> str:

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from texgen.closed_form import closed_form
+from texgen.closed_form import sum_of
 from texgen.figures.labels import color_key
 from texgen.figures.model import HOLE, LegendItem, Line
 from texgen.figures.options import QUAD, WARP
 from texgen.figures.palette import palette
 from texgen.figures.panels import Style, in_memory, memory_note
 from texgen.specs import MEMORIES, Spec, TVMap
+from texgen.words import ADDRESSES, HOLDS, by_rows, index_formula, terms_of, verb_of
 
 AXES = {"A": ("m", "k"), "B": ("n", "k"), "C": ("m", "n"), "S": ("m", "n"), "D": ("m", "n"), "TV": ("m", "n")}
 
@@ -49,8 +50,11 @@ def operand_lines(name: str, operand: TVMap) -> list[Line]:
         text += f", values along {axes[first - 1]} first"
     lines = [Line(text), *_code(name, operand)]
     rule = rule_of(operand)
+    index = f"index {index_formula(operand, axes)} (row by row)" if by_rows(operand) else ""
     if rule:
-        lines.append(Line(f"T, V → {axes[0]} = {rule[0]},  {axes[1]} = {rule[1]}"))
+        lines.append(Line(f"T, V → {index + ':  ' if index else ''}{axes[0]} = {rule[0]},  {axes[1]} = {rule[1]}"))
+    elif index:
+        lines.append(Line(f"T, V → {index}"))
     return lines
 
 
@@ -69,10 +73,8 @@ def _code(name: str, operand: TVMap) -> list[Line]:
 
 def rule_of(operand: TVMap) -> tuple[str, str] | None:
     """The closed form of an operand's layout text, where it has one that gives this very table."""
-    from texgen.sources.text import plain_layout
-
-    layout = plain_layout(operand.layout) if operand.layout else None
-    return closed_form(layout, operand) if layout is not None else None
+    found = terms_of(operand)
+    return None if found is None else (sum_of(found[0]), sum_of(found[1]))
 
 
 def origin_line(spec: Spec) -> list[Line]:
@@ -105,17 +107,23 @@ def legend(operands: list[TVMap], style: Style) -> tuple[list[LegendItem], str]:
     return items, f"Colour: {style.color_by}{again}" if colors > 1 else ""
 
 
-def key_line(style: Style, operands: Mapping[str, TVMap]) -> list[Line]:
-    """How to read a label, by an example out of the figure itself."""
+def key_line(style: Style, operands: Mapping[str, TVMap], roles: Mapping[str, str] | None = None) -> list[Line]:
+    """How to read a label, by an example out of the figure itself. ``roles``: what a thread does with each operand (``words.role``)."""
     held = [(name, o) for name, o in operands.items() if not in_memory(o)]
     if not held:
         return []
     if style.label == "full":
-        name, operand = held[0]
-        t, v = min(5, operand.threads - 1), min(2, operand.values - 1)
-        row, column = (int(x[t, v]) for x in operand.coordinates())
-        element = f"{name if name != 'TV' else ''}({row},{column})"
-        return [Line(f"T{t} V{v}: thread {t} holds {element} as its value {v}")]
+        said = []
+        for name, operand in held if roles else held[:1]:
+            t, v = min(5, operand.threads - 1), min(2, operand.values - 1)
+            row, column = (int(x[t, v]) for x in operand.coordinates())
+            element = f"{name if name != 'TV' else ''}({row},{column})"
+            verb = (roles or {}).get(name, HOLDS)
+            does = f"names the address of the row with {element}" if verb == ADDRESSES else f"{verb} {element} as its value {v}"
+            said.append(f"thread {t} {does}")
+        first, *rest = said
+        t, v = min(5, held[0][1].threads - 1), min(2, held[0][1].values - 1)
+        return [Line(f"T{t} V{v}: " + ", ".join([first, *(x.removeprefix(f"thread {t} ") for x in rest)]))]
     if style.grouped:
         unit, size = ("warp", WARP) if style.label == "warp" else ("quad", QUAD)
         letter = unit[0].upper()
@@ -126,14 +134,15 @@ def key_line(style: Style, operands: Mapping[str, TVMap]) -> list[Line]:
     return []
 
 
-def alternative_text(operands: Mapping[str, TVMap], what: str) -> str:
+def alternative_text(operands: Mapping[str, TVMap], what: str, roles: Mapping[str, str] | None = None) -> str:
     """Two sentences for those who cannot see the figure: what it is, and which thread holds what."""
     parts = []
     for name, operand in operands.items():
         if in_memory(operand):
             parts.append(f"{name} is {memory_note(operand)}")
             continue
-        parts.append(f"thread 0 holds {held_cells(name, operand, 0)}{_spread(operand)}")
+        verb = (roles or {}).get(name, HOLDS)
+        parts.append(f"thread 0 {verb_of(verb)} {held_cells(name, operand, 0)}{_spread(operand, verb)}")
     return f"{what}. " + _sentence("; ".join(parts))
 
 
@@ -147,9 +156,9 @@ def held_cells(name: str, operand: TVMap, thread: int, most: int = 4) -> str:
     return ", ".join(cells) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _spread(operand: TVMap) -> str:
+def _spread(operand: TVMap, verb: str) -> str:
     most = int(operand.owner_counts.max())
-    return f", each element held by {most} threads" if most > 1 else ""
+    return f", each element {'held by' if verb == HOLDS else 'of'} {most} threads" if most > 1 else ""
 
 
 def _sentence(text: str) -> str:

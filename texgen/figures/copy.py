@@ -14,6 +14,7 @@ from texgen.figures.palette import palette
 from texgen.figures.panels import check_highlight, check_size, operand_letters, owner_panel, settle
 from texgen.figures.place import assemble
 from texgen.specs import CopySpec, TVMap, dtype_bits
+from texgen.words import matrix_side, role
 
 NAMES = {"S": "Source", "D": "Destination"}
 
@@ -42,7 +43,8 @@ def draw_copy(spec: CopySpec, options: FigureOptions) -> Figure:
     m, n = spec.tile
     what = f"{spec.name or 'A tiled copy'}, a tile of {m} by {n} for {words.plural(spec.threads, 'thread')}"
     title = options.title if options.title is not None else f"{spec.name}  {m}×{n}".strip()
-    lines: list[Line] = words.key_line(style, {x: operands[x] for x in letters})
+    roles = {x: role(spec, x) for x in operands}
+    lines: list[Line] = words.key_line(style, {x: operands[x] for x in letters}, roles)
     for x in letters:
         lines += words.operand_lines(x, operands[x])
     if spec.tiler:
@@ -52,14 +54,14 @@ def draw_copy(spec: CopySpec, options: FigureOptions) -> Figure:
     lines += matrix + words.origin_line(spec) + notes
     return assemble(
         "copy", spec.name, title, [[p] for p in panels] if stacked else [panels], palette(options.palette), legend,
-        legend_title, lines if options.caption else [], words.alternative_text(operands, what), spec.warnings,
+        legend_title, lines if options.caption else [], words.alternative_text(operands, what, roles), spec.warnings,
     )  # fmt: skip
 
 
 def _matrix_lines(spec: CopySpec) -> list[Line]:
     """What ldmatrix and stmatrix ask of shared memory: which mode must be contiguous there, by how much."""
     said = " ".join((spec.name, *spec.notes))
-    side = "S" if "LDSM" in said else "D" if "STSM" in said else ""
+    side = matrix_side(spec)
     bits = dtype_bits(spec.D.dtype)
     if not side or not bits:
         return []

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from texgen.handout.ask_tv import element, once_each
+from texgen.handout.ask_tv import element, once_each, words
 from texgen.handout.questions import Kind, Question, View
 from texgen.specs import CopySpec, TVMap, dtype_bits
+from texgen.words import ADDRESSES, matrix_side, role
 
 ROW_BITS = 128
 """A row of an 8x8 matrix of ldmatrix or stmatrix."""
@@ -22,6 +23,11 @@ def _sides(view: View) -> tuple[TVMap, TVMap] | None:
     return None if same else (source, destination)
 
 
+def _form(view: View, plain: str, load: str, store: str) -> str:
+    """The question's form: of ldmatrix the source's lanes but name addresses, of stmatrix the destination's."""
+    return {"S": load, "D": store}.get(matrix_side(view.spec), plain)
+
+
 def move(view: View, key: str) -> Question | None:
     """Who reads an element, and who gets it."""
     if (sides := _sides(view)) is None:
@@ -32,12 +38,14 @@ def move(view: View, key: str) -> Question | None:
         return None
     row, column = view.dice.pick(cells)
     reads, gets = source.owners(row, column)[0], destination.owners(row, column)[0]
-    steps = (
-        ("holds", {"thread": reads.thread, "value": reads.value, "element": element("S", row, column)}),
-        ("holds", {"thread": gets.thread, "value": gets.value, "element": element("D", row, column)}),
+    steps = tuple(
+        ("address", {"thread": o.thread, "element": element(x, row, column)})
+        if role(view.spec, x) == ADDRESSES
+        else ("holds", {"thread": o.thread, "value": o.value, "element": element(x, row, column), **words(view, x)})
+        for x, o in (("S", reads), ("D", gets))
     )
     return Question(
-        "move", "medium", {"row": row, "column": column}, [reads.thread, gets.thread],
+        _form(view, "move", "move-load", "move-store"), "medium", {"row": row, "column": column}, [reads.thread, gets.thread],
         {"source": element("S", row, column), "destination": element("D", row, column), "reads": reads.thread, "gets": gets.thread},
         steps, frozenset((x, row, column) for x in "SD" if view.shows(x, row, column)),
     )  # fmt: skip
@@ -55,14 +63,14 @@ def kept(view: View, key: str) -> Question | None:
     both = sorted(set(source.tv[thread].tolist()) & set(destination.tv[thread].tolist()))
     names = [f"({i % rows},{i // rows})" for i in both[:8]] + (["…"] if len(both) > 8 else [])
     step = ("kept", {"elements": names, "thread": thread, "n": len(both)}) if both else ("kept-none", {"thread": thread})
-    return Question("kept", "hard", {"thread": thread}, len(both), {"thread": thread, "n": len(both)}, (step,))
+    return Question(_form(view, "kept", "kept-load", "kept-store"), "hard", {"thread": thread}, len(both), {"thread": thread, "n": len(both)}, (step,))
 
 
 def lane_bytes(view: View, key: str) -> Question | None:
     """Bytes that a thread reads."""
     source = view.maps.get("S")
     bits = dtype_bits(source.dtype) if source is not None else 0
-    if source is None or "S" not in view.panels or not bits or source.values * bits % 8 or not once_each(source):
+    if source is None or role(view.spec, "S") == ADDRESSES or "S" not in view.panels or not bits or source.values * bits % 8 or not once_each(source):
         return None
     total = source.values * bits // 8
     return Question(
@@ -73,7 +81,7 @@ def lane_bytes(view: View, key: str) -> Question | None:
 
 def matrix(view: View, key: str) -> Question | None:
     """The 8x8 matrix of ldmatrix or stmatrix that an element of shared memory lies in, and its row there."""
-    side = "S" if "LDSM" in view.spec.name else "D" if "STSM" in view.spec.name else ""
+    side = matrix_side(view.spec)
     operand = view.maps.get(side)
     if operand is None or operand.values * dtype_bits(operand.dtype) != ROW_BITS or operand.threads not in (16, 32):
         return None
@@ -85,12 +93,12 @@ def matrix(view: View, key: str) -> Question | None:
     values = {"element": element(side, row, column), "last": operand.threads // 8 - 1, "matrix": thread // 8, "row": thread % 8,
               "thread": thread}  # fmt: skip
     return Question(
-        "matrix", "hard", {"operand": side, "row": row, "column": column}, [thread // 8, thread % 8], values, (("matrix", values),),
+        "matrix", "medium", {"operand": side, "row": row, "column": column}, [thread // 8, thread % 8], values, (("matrix", values),),
         frozenset({(side, row, column)}),
     )  # fmt: skip
 
 
 KINDS = (
     Kind("lane-bytes", "easy", lane_bytes, once=True), Kind("move", "medium", move), Kind("kept", "hard", kept),
-    Kind("matrix", "hard", matrix),
+    Kind("matrix", "medium", matrix),
 )  # fmt: skip

@@ -74,7 +74,9 @@ def offset_steps(spec: LayoutSpec, row: int, column: int) -> tuple[Step, ...]:
 def _pick(view: View, key: str) -> tuple[int, int] | None:
     cells = view.cells(key)
     spec = _spec(view)
-    return view.dice.pick(cells) if cells and not spec.coords else None
+    if spec.coords or not cells:
+        return None
+    return view.dice.pick([c for c in cells if c != (0, 0)] or cells)  # offset 0 at (0,0) asks nothing
 
 
 def _about(row: int, column: int, **more: Any) -> dict[str, Any]:
@@ -346,7 +348,8 @@ def bank_of(view: View, key: str) -> Question | None:
     """The bank of an element."""
     spec = _spec(view)
     panel = "after" if "after" in view.panels else "offsets"
-    if not spec.bits or int(spec.offsets.min()) < 0 or (cell := _pick(view, panel)) is None:
+    # A wider element lies in several banks; one whose bits straddle bytes has no byte of its own.
+    if not spec.bits or spec.bits > 8 * BANK_BYTES or 32 % spec.bits or int(spec.offsets.min()) < 0 or (cell := _pick(view, panel)) is None:
         return None
     at = int(spec.offsets[cell])
     byte = at * spec.bits // 8
@@ -371,7 +374,8 @@ def banks_hit(view: View, key: str) -> Question | None:
     """How many different banks an access touches."""
     if (found := _accesses(view)) is None:
         return None
-    used = np.unique(bank(found.offsets * found.bits // 8))
+    first = found.offsets[:, :1] * found.bits // 8
+    used = np.unique(bank(first + np.arange(found.width)))
     return Question(
         "banks-hit", "medium", _subject(found), len(used), {**_said(found), "n": len(used)},
         (("hit", {"banks": [str(int(b)) for b in used], "n": len(used)}),),

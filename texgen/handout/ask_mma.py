@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
-from texgen.handout.ask_tv import element, layout_of
+from texgen.figures.caption import AXES
+from texgen.handout.ask_tv import element, words
 from texgen.handout.questions import Kind, Question, View
 from texgen.specs import MmaSpec, dtype_bits
+from texgen.words import index_formula, layout_of
 
 OWNERS = 4
 """The most threads that may hold a factor that is asked for."""
@@ -38,7 +40,7 @@ def tile_bytes(view: View, key: str) -> Question | None:
     rows, columns = operand.tile
     return Question(
         "tile-bytes", "easy", {"operand": letter}, total, {"operand": letter, "bits": bits, "n": total, "rows": rows, "columns": columns},
-        (("product", {"terms": f"{rows}·{columns}·{bits}/8", "total": total}),), asks=frozenset({f"bytes:{letter}"}),
+        (("product", {"terms": f"{rows}·{columns}·{bits}/8", "total": total}),), asks=frozenset({"bytes"}),
     )  # fmt: skip
 
 
@@ -81,14 +83,14 @@ def meet(view: View, key: str) -> Question | None:
     values = {"c": element("C", row, column), "a": element("A", row, depth), "b": element("B", column, depth), "k": depth,
               "a_threads": [f"T{t}" for t in threads["A"]], "b_threads": [f"T{t}" for t in threads["B"]]}  # fmt: skip
     steps = tuple(
-        ("holds", {"thread": o.thread, "value": o.value, "element": element(x, *places[x])}) for x in "AB" for o in found[x]
+        ("holds", {"thread": o.thread, "value": o.value, "element": element(x, *places[x]), **words(view, x)}) for x in "AB" for o in found[x]
     )
     subject = {"row": row, "column": column, "k": depth}
     if shown:
         cells = frozenset((x, *places[x]) for x in "AB" if view.shows(x, *places[x]))
         return Question("meet", "hard", subject, [threads["A"], threads["B"]], values, steps, cells)
     values |= {"a_layout": str(layout_of(view.maps["A"])), "b_layout": str(layout_of(view.maps["B"])),
-               "a_formula": f"m + {m}·k", "b_formula": f"n + {n}·k"}  # fmt: skip
+               "a_formula": index_formula(view.maps["A"], AXES["A"]), "b_formula": index_formula(view.maps["B"], AXES["B"])}  # fmt: skip
     return Question(
         "meet-layouts", "hard", subject, [threads["A"], threads["B"]], values, steps,
         tells=frozenset(f"{fact}:{x}" for fact in ("layout", "values", "stride", "copies") for x in "AB"),
@@ -96,6 +98,6 @@ def meet(view: View, key: str) -> Question | None:
 
 
 KINDS = (
-    Kind("products", "easy", products, once=True), Kind("tile-bytes", "easy", tile_bytes),
+    Kind("products", "easy", products, once=True), Kind("tile-bytes", "easy", tile_bytes, once=True),
     Kind("atoms", "medium", atoms, once=True), Kind("meet", "hard", meet),
 )  # fmt: skip

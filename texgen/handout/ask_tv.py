@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from texgen.figures.caption import AXES
 from texgen.handout.catalogue import Key
-from texgen.handout.questions import Kind, Question, Step, View
-from texgen.layouts import Layout, flat, text, tv_table
+from texgen.handout.questions import ADDRESSED, HELD, Kind, Question, Step, View
+from texgen.layouts import Layout, flat, text
 from texgen.specs import TVMap, dtype_bits
+from texgen.words import by_rows, index_formula, index_table, layout_of, role, terms_of
 
 LISTED = 8
 """The most threads or elements that an answer lists."""
@@ -29,20 +31,10 @@ def name(key: str) -> str | Key:
     return Key("operand.TV") if key == "TV" else key
 
 
-def index_formula(key: str, operand: TVMap) -> str:
-    """``m + 16·n``."""
-    down, across = AXES[key]
-    return f"{down} + {operand.tile[0]}·{across}"
-
-
-def layout_of(operand: TVMap) -> Layout | None:
-    """The layout that the operand's text says, where it gives this very table."""
-    from texgen.sources.text import plain_layout
-
-    layout = plain_layout(operand.layout) if operand.layout else None
-    if layout is None or layout.rank != 2 or layout.is_coordinate:
-        return None
-    return layout if np.array_equal(tv_table(layout), operand.tv) else None
+def words(view: View, key: str) -> dict[str, Key]:
+    """What threads do with an operand's elements, as placeholders: ``{verb}`` (T5 reads), ``{do}`` (which does T5 read)."""
+    does = role(view.spec, key)
+    return {"verb": Key(f"verb.{does}"), "do": Key(f"verb.{does}-do")}
 
 
 def once_each(operand: TVMap) -> bool:
@@ -61,20 +53,24 @@ def held(key: str, operand: TVMap, thread: int) -> list[str]:
     return [*shown, "…"] if operand.values > LISTED else shown
 
 
-def where_steps(key: str, operand: TVMap, thread: int, value: int) -> tuple[Step, ...]:
+def where_steps(view: View, key: str, thread: int, value: int) -> tuple[Step, ...]:
     """How (thread, value) comes to its element: by the closed form, or where there is none by the table's row."""
-    from texgen.words import terms_of
-
+    operand = view.maps[key]
     row, column = place(key, operand, thread, value)
     found = terms_of(operand)
     if found is None:
-        return (("row", {"thread": thread, "elements": held(key, operand, thread)}),)
+        return (_row(view, key, thread),)
     down, across = AXES[key]
     rules = [" + ".join(map(str, terms)) or "0" for terms in found]
     return (
         ("rule", {"down": down, "across": across, "row_rule": rules[0], "column_rule": rules[1]}),
         ("put", {"thread": thread, "value": value, "element": element(key, row, column)}),
     )
+
+
+def _row(view: View, key: str, thread: int) -> Step:
+    """A thread's row of the table."""
+    return "row", {"thread": thread, "elements": held(key, view.maps[key], thread), **words(view, key)}
 
 
 def _cell(view: View, key: str, low: int, high: int) -> tuple[int, int] | None:
@@ -94,8 +90,8 @@ def owner(view: View, key: str) -> Question | None:
         return None
     own = view.maps[key].owners(*cell)[0]
     return Question(
-        "owner", "easy", _about(key, *cell), own.thread, {"element": element(key, *cell), "thread": own.thread, "value": own.value},
-        where_steps(key, view.maps[key], own.thread, own.value), frozenset({(key, *cell)}),
+        "owner", "easy", _about(key, *cell), own.thread, {"element": element(key, *cell), "thread": own.thread, "value": own.value, **words(view, key)},
+        where_steps(view, key, own.thread, own.value), frozenset({(key, *cell)}),
     )  # fmt: skip
 
 
@@ -104,9 +100,9 @@ def warp(view: View, key: str) -> Question | None:
     if operand.threads <= WARP or (cell := _cell(view, key, 1, 1)) is None:
         return None
     own = operand.owners(*cell)[0]
-    steps = (*where_steps(key, operand, own.thread, own.value), ("warp", {"thread": own.thread, "warp": own.thread // WARP}))
+    steps = (*where_steps(view, key, own.thread, own.value), ("warp", {"thread": own.thread, "warp": own.thread // WARP}))
     return Question(
-        "warp", "medium", _about(key, *cell), own.thread // WARP, {"element": element(key, *cell), "warp": own.thread // WARP},
+        "warp", "medium", _about(key, *cell), own.thread // WARP, {"element": element(key, *cell), "warp": own.thread // WARP, **words(view, key)},
         steps, frozenset({(key, *cell)}),
     )  # fmt: skip
 
@@ -120,10 +116,11 @@ def owners(view: View, key: str) -> Question | None:
     threads = sorted({o.thread for o in found})
     if len(threads) < 2:
         return None
-    steps = tuple(("holds", {"thread": o.thread, "value": o.value, "element": element(key, *cell)}) for o in found)
+    steps = tuple(("holds", {"thread": o.thread, "value": o.value, "element": element(key, *cell), **words(view, key)}) for o in found)
     return Question(
         "owners", "medium", _about(key, *cell), threads,
-        {"element": element(key, *cell), "threads": [f"T{t}" for t in threads], "n": len(threads)}, steps, frozenset({(key, *cell)}),
+        {"element": element(key, *cell), "threads": [f"T{t}" for t in threads], "n": len(threads), **words(view, key)}, steps,
+        frozenset({(key, *cell)}),
     )  # fmt: skip
 
 
@@ -137,8 +134,8 @@ def value(view: View, key: str) -> Question | None:
         return None
     return Question(
         "value", "medium", _about(key, *cell, thread=own.thread), own.value,
-        {"element": element(key, *cell), "thread": own.thread, "value": own.value},
-        where_steps(key, operand, own.thread, own.value), frozenset({(key, *cell)}),
+        {"element": element(key, *cell), "thread": own.thread, "value": own.value, **words(view, key)},
+        where_steps(view, key, own.thread, own.value), frozenset({(key, *cell)}),
     )  # fmt: skip
 
 
@@ -152,11 +149,11 @@ def elements(view: View, key: str) -> Question | None:
         places = [place(key, operand, thread, v) for v in range(operand.values)]
         if all(view.shows(key, *p) for p in places):
             names = [element(key, *p) for p in places]
-            rule = where_steps(key, operand, thread, 0)
+            rule = where_steps(view, key, thread, 0)
             steps = (*rule[:1], *(("put", {"thread": thread, "value": v, "element": e}) for v, e in enumerate(names)))
             return Question(
                 "elements", "medium", {"operand": key, "thread": thread}, [list(p) for p in places],
-                {"operand": name(key), "thread": thread, "elements": names}, steps if len(rule) > 1 else rule,
+                {"operand": name(key), "thread": thread, "elements": names, **words(view, key)}, steps if len(rule) > 1 else rule,
                 frozenset((key, *p) for p in places), found=True,
             )  # fmt: skip
     return None
@@ -182,8 +179,8 @@ def one_element(view: View, key: str) -> Question | None:
     thread, val, row, column = found
     return Question(
         "element", "easy", {"operand": key, "thread": thread, "value": val}, [row, column],
-        {"operand": name(key), "thread": thread, "value": val, "element": element(key, row, column)},
-        where_steps(key, view.maps[key], thread, val), frozenset({(key, row, column)}), found=True,
+        {"operand": name(key), "thread": thread, "value": val, "element": element(key, row, column), **words(view, key)},
+        where_steps(view, key, thread, val), frozenset({(key, row, column)}), found=True,
     )  # fmt: skip
 
 
@@ -194,19 +191,22 @@ def compute(view: View, key: str) -> Question | None:
     if layout is None or (found := _pair(view, key)) is None:
         return None
     thread, val, row, column = found
-    index = row + operand.tile[0] * column
+    index = int(index_table(operand)[thread, val])
+    rows, columns = operand.tile
     t, v = (digits(layout.mode(i), x) for i, x in ((0, thread), (1, val)))
     down, across = AXES[key]
     steps: tuple[Step, ...] = (
         ("digits", {"what": f"T = {thread}", **t}),
         ("digits", {"what": f"V = {val}", **v}),
         ("index", {"terms": f"{t['sum']} + {v['sum']}", "index": index}),
-        ("split", {"index": index, "rows": operand.tile[0], "down": down, "across": across, "row": row, "column": column}),
+        ("split-rows", {"index": index, "columns": columns, "down": down, "across": across, "row": row, "column": column})
+        if by_rows(operand)
+        else ("split", {"index": index, "rows": rows, "down": down, "across": across, "row": row, "column": column}),
     )
     return Question(
         "compute", "hard", {"operand": key, "thread": thread, "value": val}, [row, column],
         {"operand": name(key), "layout": str(layout), "thread": thread, "value": val, "element": element(key, row, column),
-         "formula": index_formula(key, operand)},
+         "formula": index_formula(operand, AXES[key])},
         steps, frozenset({(key, row, column)}), found=True,
         tells=frozenset(f"{fact}:{key}" for fact in ("layout", "values", "stride", "copies")),
     )  # fmt: skip
@@ -233,7 +233,7 @@ def values(view: View, key: str) -> Question | None:
         return None
     step = {"cells": operand.cells, "threads": operand.threads, "values": operand.values, "n": int(counts.max())}
     return Question(
-        "values", "easy", {"operand": key}, operand.values, {"operand": name(key), "n": operand.values}, (("values", step),),
+        "values", "easy", {"operand": key}, operand.values, {"operand": name(key), "n": operand.values, **words(view, key)}, (("values", step),),
         asks=frozenset({f"values:{key}"}),
     )  # fmt: skip
 
@@ -246,32 +246,33 @@ def copies(view: View, key: str) -> Question | None:
     if key in view.panels or not once_each(operand) or int(counts.min()) != most or most < 2:
         return None
     step = {"threads": operand.threads, "values": operand.values, "cells": operand.cells, "copies": most, "n": operand.threads,
-            "operand": name(key)}  # fmt: skip
+            "operand": name(key), **words(view, key)}  # fmt: skip
     return Question(
         "copies", "hard", {"operand": key}, most,
-        {"operand": name(key), "n": most, "rows": operand.tile[0], "columns": operand.tile[1], "threads": operand.threads, "values": operand.values},
+        {"operand": name(key), "n": most, "rows": operand.tile[0], "columns": operand.tile[1], "threads": operand.threads, "values": operand.values,
+         **words(view, key)},
         (("copies", step),), asks=frozenset({f"copies:{key}"}), tells=frozenset({f"values:{key}"}),
     )  # fmt: skip
 
 
 def _stride(view: View, key: str, axis: int) -> Question | None:
-    """How far the index goes from V0 to V1 of every thread (axis 1), or from T0 to T1 of every value (axis 0)."""
+    """The one stride of the value mode (axis 1) or the thread mode (axis 0), in the index of the operand's own layout."""
     operand = view.maps[key]
     if key not in view.panels or operand.tv.shape[axis] < 2:
         return None
-    first, second = (operand.tv.take(i, axis=axis) for i in (0, 1))
-    steps = np.unique(second - first)
-    if len(steps) != 1 or not steps[0] > 0:
+    index = index_table(operand)
+    steps = np.unique(np.diff(index, axis=axis))
+    if len(steps) != 1 or not steps[0] > 0:  # a mode of several strides
         return None
     stride = int(steps[0])
-    a, b = (int(operand.tv[i, 0] if axis == 0 else operand.tv[0, i]) for i in (0, 1))
-    rows = operand.tile[0]
+    a, b = (int(x) for x in (index[:2, 0] if axis == 0 else index[0, :2]))
     names = ("T0 V0", "T0 V1") if axis else ("T0 V0", "T1 V0")
+    places = place(key, operand, 0, 0), place(key, operand, 1 - axis, axis)
     work: dict[str, Any] = {"first": names[0], "second": names[1], "a": a, "b": b, "stride": stride,
-                            "first_element": element(key, a % rows, a // rows), "second_element": element(key, b % rows, b // rows)}  # fmt: skip
+                            "first_element": element(key, *places[0]), "second_element": element(key, *places[1])}  # fmt: skip
     return Question(
         "value-stride" if axis else "thread-stride", "hard", {"operand": key}, stride,
-        {"operand": name(key), "formula": index_formula(key, operand), "stride": stride}, (("stride", work),),
+        {"operand": name(key), "formula": index_formula(operand, AXES[key]), "stride": stride}, (("stride", work),),
         asks=frozenset({f"stride:{key}"}),
     )  # fmt: skip
 
@@ -308,7 +309,7 @@ def line_threads(view: View, key: str) -> Question | None:
     listed = [f"T{t}" for t in threads[:32]] + (["…"] if len(threads) > 32 else [])
     return Question(
         "line-threads", "medium", {"operand": key, "axis": axis, "index": i}, len(threads),
-        {"operand": name(key), "axis": axis_name, "index": i, "n": len(threads)}, (("line", {"threads": listed, "n": len(threads)}),),
+        {"operand": name(key), "axis": axis_name, "index": i, "n": len(threads), **words(view, key)}, (("line", {"threads": listed, "n": len(threads)}),),
     )  # fmt: skip
 
 
@@ -325,8 +326,9 @@ def span(view: View, key: str) -> Question | None:
         if max(along) > min(along) and all(view.shows(key, *p) for p in places):
             return Question(
                 "span", "medium", {"operand": key, "thread": thread, "axis": axis}, max(along) - min(along),
-                {"operand": name(key), "thread": thread, "axis": AXES[key][axis], "distance": max(along) - min(along)},
-                (("row", {"thread": thread, "elements": held(key, operand, thread)}),
+                {"operand": name(key), "thread": thread, "axis": AXES[key][axis], "distance": max(along) - min(along),
+                 **words(view, key)},
+                (_row(view, key, thread),
                  ("span", {"axis": AXES[key][axis], "low": min(along), "high": max(along), "distance": max(along) - min(along)})),
             )  # fmt: skip
     return None
@@ -345,11 +347,29 @@ def registers(view: View, key: str) -> Question | None:
     )  # fmt: skip
 
 
+def address(view: View, key: str) -> Question | None:
+    """Which lane of ldmatrix or stmatrix names the address of the row that an element lies in."""
+    if (cell := _cell(view, key, 1, 1)) is None:
+        return None
+    own = view.maps[key].owners(*cell)[0]
+    return Question(
+        "address", "easy", _about(key, *cell), own.thread, {"element": element(key, *cell), "thread": own.thread},
+        where_steps(view, key, own.thread, own.value), frozenset({(key, *cell)}),
+    )  # fmt: skip
+
+
+def address_row(view: View, key: str) -> Question | None:
+    """The elements of the row whose address a lane names."""
+    made = elements(view, key)
+    return None if made is None else replace(made, kind="address-row")
+
+
 KINDS = (
-    Kind("owner", "easy", owner), Kind("element", "easy", one_element), Kind("values", "easy", values, once=True),
-    Kind("warp", "medium", warp), Kind("owners", "medium", owners), Kind("value", "medium", value),
-    Kind("elements", "medium", elements), Kind("line-threads", "medium", line_threads), Kind("span", "medium", span),
-    Kind("registers", "medium", registers, once=True), Kind("compute", "hard", compute),
-    Kind("copies", "hard", copies, once=True), Kind("value-stride", "hard", value_stride, once=True),
+    Kind("owner", "easy", owner, HELD), Kind("element", "easy", one_element, HELD), Kind("values", "easy", values, HELD, once=True),
+    Kind("warp", "medium", warp, HELD), Kind("owners", "medium", owners, HELD), Kind("value", "medium", value, HELD),
+    Kind("elements", "medium", elements, HELD), Kind("line-threads", "medium", line_threads, HELD), Kind("span", "medium", span, HELD),
+    Kind("registers", "medium", registers, HELD, once=True), Kind("address", "easy", address, ADDRESSED),
+    Kind("address-row", "medium", address_row, ADDRESSED), Kind("compute", "hard", compute),
+    Kind("copies", "hard", copies, HELD, once=True), Kind("value-stride", "hard", value_stride, once=True),
     Kind("thread-stride", "hard", thread_stride, once=True),
 )  # fmt: skip

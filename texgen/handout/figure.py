@@ -159,7 +159,7 @@ def choose_blanks(view: View, count: int, taken: frozenset[Cell]) -> list[Blank]
     keys = list(view.panels)
     waiting = {}
     for key in keys:
-        free = [c for c in _cells(view, key) if c not in taken and _askable(view, c)]
+        free = [c for c in _cells(view, key) if c not in taken and c[1:] != (0, 0) and _askable(view, c)]
         waiting[key] = view.dice.shuffled(free)
     count = min(count, room(view) - len(taken))
     chosen: list[Cell] = []

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from texgen.handout.figure import MARGIN, with_blanks
+from texgen.handout.figure import MARGIN, position, with_blanks
 from texgen.handout.sheet import LINES, Handout, Section, blank_answer, heading, layouts, localised, notes, plain
 from texgen.render.environment import fill
 from texgen.render.tex import tikz
@@ -69,8 +69,11 @@ def _section(section: Section, handout: Handout, key: bool, number: int, templat
     return {
         "heading": heading(section, catalogue), "notes": [plain(n) for n in notes(section, catalogue)], "figure": drawn,
         "task": plain(catalogue.say(f"sheet.blank-{blank}")) if section.blanks else [],
-        "blanks": [(b.letter, blank_answer(section, b)) for b in section.blanks],
+        "blanks": [
+            (b.letter, blank_answer(section, b, catalogue.say("sheet.colon"), catalogue.say("list.separator"))) for b in section.blanks
+        ],
         "questions": [_question(q, handout, number + i + 1) for i, q in enumerate(section.questions)],
+        "letters": [(b.cell[0], *position(section.view.panels[b.cell[0]], b.cell), b.letter) for b in section.blanks],
         "layouts": layouts(section), "marked": bool(section.marked),
     }  # fmt: skip
 
@@ -78,7 +81,7 @@ def _section(section: Section, handout: Handout, key: bool, number: int, templat
 def _question(question: Question, handout: Handout, number: int) -> dict[str, Any]:
     say = handout.catalogue.say
     return {
-        "number": number, "level": say(f"level.{question.level}"), "lines": LINES[question.level],
+        "number": number, "level": say("sheet.level", level=say(f"level.{question.level}")), "lines": LINES[question.level],
         "ask": plain(say(f"question.{question.kind}.ask", **question.values)),
         "answer": plain(say(f"question.{question.kind}.answer", **question.values)),
         "steps": [plain(say(f"work.{name}", **values)) for name, values in question.steps],

@@ -10,11 +10,15 @@ from typing import Any, TypeAlias
 from texgen.figures.model import Panel
 from texgen.handout.dice import Dice
 from texgen.specs import CopySpec, LayoutSpec, MmaSpec, TVMap, TVSpec
+from texgen.words import ADDRESSES, GETS, HOLDS, READS, role
 
 LEVELS = ("easy", "medium", "hard")
 DIFFICULTIES = (*LEVELS, "mixed")
-MOST_OF_A_KIND = 4
+MOST_OF_A_KIND = 2
 """How often one kind of question may stand on a sheet, about other cells each time."""
+
+HELD = frozenset({HOLDS, READS, GETS})
+ADDRESSED = frozenset({ADDRESSES})
 
 Askable: TypeAlias = MmaSpec | CopySpec | TVSpec | LayoutSpec
 """The specs that there are questions about."""
@@ -79,6 +83,8 @@ class Kind:
     name: str
     level: str
     make: Callable[[View, str], Question | None]
+    roles: frozenset[str] = HELD | ADDRESSED
+    """What threads may do with the operand (``words.role``)."""
     once: bool = False
     """Whether an operand has but one question of this kind."""
 
@@ -125,6 +131,8 @@ def _next(
         if used.get(kind.name, 0) >= MOST_OF_A_KIND:
             continue
         for operand in view.dice.shuffled(operands):
+            if operand and role(view.spec, operand) not in kind.roles:
+                continue
             if kind.once and any(q.kind == kind.name and q.subject.get("operand", "") == operand for q in chosen):
                 continue
             question = kind.make(view, operand)

@@ -12,13 +12,14 @@ from texgen.errors import TexgenError, UsageError
 from texgen.figures import Figure
 from texgen.figures.caption import AXES, plural
 from texgen.handout import figure as pictures
-from texgen.handout.ask_tv import element
+from texgen.handout.ask_tv import element, words
 from texgen.handout.catalogue import Catalogue, is_font_name, load
 from texgen.handout.dice import Dice
 from texgen.handout.figure import Blank, Shown
 from texgen.handout.questions import DIFFICULTIES, LEVELS, Askable, Cell, Question, View, choose, kinds
 from texgen.layouts import Swizzle
 from texgen.specs import CopySpec, LayoutSpec, MmaSpec, Spec, TVSpec
+from texgen.words import ADDRESSES, role
 
 LINES = {"easy": 1, "medium": 2, "hard": 4}
 """Lines left for an answer."""
@@ -145,16 +146,16 @@ def heading(section: Section, catalogue: Catalogue) -> str:
     return f"{spec.name or catalogue.say('panel.TV')}  {tile[0]}×{tile[1]}"
 
 
-def blank_answer(section: Section, blank: Blank) -> str:
+def blank_answer(section: Section, blank: Blank, colon: str = ": ", comma: str = ", ") -> str:
     """``C(3,5): T13 V1``, with every owner; of an offset the coordinate and the offset."""
     key, row, column = blank.cell
     operand = section.view.maps.get(key)
     if operand is None:
-        return f"({row},{column}): {blank.label[0]}"
+        return f"({row},{column}){colon}{blank.label[0]}"
     own = operand.owners(row, column)
     if len(blank.label) == 1:
-        return f"{element(key, row, column)}: {' '.join(f'T{o.thread}' for o in own)}"
-    return f"{element(key, row, column)}: {', '.join(f'T{o.thread} V{o.value}' for o in own)}"
+        return f"{element(key, row, column)}{colon}{' '.join(f'T{o.thread}' for o in own)}"
+    return f"{element(key, row, column)}{colon}{comma.join(f'T{o.thread} V{o.value}' for o in own)}"
 
 
 def localised(figure: Figure, spec: Askable, catalogue: Catalogue) -> Figure:
@@ -181,9 +182,10 @@ def notes(section: Section, catalogue: Catalogue) -> list[str]:
             out.append(catalogue.say("sheet.banks"))
     elif view.panels:
         out.append(catalogue.say("sheet.threads", n=max(m.threads for m in view.maps.values())))
-        out.append(_label_note(section, catalogue))
+        out += _label_notes(section, catalogue)
         if any(p.shared is not None for p in view.panels.values()):
             out.append(catalogue.say("sheet.label-shared"))
+        out += _drawn_note(section, catalogue)
     ranges = list(dict.fromkeys(r for p in view.panels.values() if (r := _range(p, section))))
     if ranges:
         out.append(catalogue.say("sheet.part", ranges=ranges))
@@ -199,15 +201,28 @@ def _swizzle_note(spec: LayoutSpec, catalogue: Catalogue) -> str:
     return catalogue.say("sheet.swizzle", swizzle=str(s), bits=s.bits, n=s.bits, high=high, low=low)
 
 
-def _label_note(section: Section, catalogue: Catalogue) -> str:
-    """How to read a label, by a cell that is not blank."""
+def _label_notes(section: Section, catalogue: Catalogue) -> list[str]:
+    """How to read a label, by a cell that is not blank: once, or for each side of a copy, whose threads act otherwise."""
+    found: dict[str, str] = {}
     for key, panel in section.view.panels.items():
+        operand, does = section.view.maps[key], role(section.spec, key)
         for row, column in section.view.cells(key):
-            own = section.view.maps[key].owners(row, column)
-            if (key, row, column) not in section.marked and own:
-                form = "tv" if len(panel.lines) > 1 else "thread"
-                return catalogue.say(f"sheet.label-{form}", thread=own[0].thread, value=own[0].value)
-    return ""
+            own = operand.owners(row, column)
+            if (key, row, column) not in section.marked and own and does not in found:
+                form = "address" if does == ADDRESSES else "tv" if len(panel.lines) > 1 else "thread"
+                label = catalogue.say(f"sheet.label-{form}", thread=own[0].thread, value=own[0].value, **words(section.view, key))
+                found[does] = label if isinstance(section.spec, MmaSpec | TVSpec) else catalogue.say("sheet.label-side", operand=key, label=label)
+    return list(found.values())
+
+
+def _drawn_note(section: Section, catalogue: Catalogue) -> list[str]:
+    """Which operands are not drawn, where a question is about one."""
+    shown, spec = section.view.panels, section.spec
+    if isinstance(spec, LayoutSpec | TVSpec):
+        return []
+    others = [x for x in spec.operands() if x not in shown]
+    asked = any(q.subject.get("operand") in others or q.kind == "meet-layouts" for q in section.questions)
+    return [catalogue.say("sheet.drawn", drawn=list(shown), others=others)] if asked else []
 
 
 def _range(panel: Any, section: Section) -> str:
