@@ -19,6 +19,7 @@ from texgen.figures.options import FigureOptions
 from texgen.figures.panels import cta_blocks, in_memory, memory_note
 from texgen.layouts import IntArray, size
 from texgen.specs import MEMORIES, LayoutSpec, TVMap
+from texgen.words import by_rows, role, verb_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,8 @@ class Cells:
     when: str = ""
     bits: int = 0
     banks: bool = False
+    by_rows: bool = False
+    """The layout behind the owners counts its tile row by row."""
     verb: str = "holds"
     by: tuple[str, str, TVMap] | None = None
     lies: tuple[IntArray, ...] = ()
@@ -81,7 +84,7 @@ def held(name: str, operand: TVMap, axes: tuple[str, str]) -> Cells:
     """The cells of an operand that threads hold, or that lies in memory."""
     cells = Cells(name, operand.tile, axes)
     if not in_memory(operand):
-        return replace(cells, owners=operand, shape=tv_shape(operand))
+        return replace(cells, owners=operand, shape=tv_shape(operand), by_rows=by_rows(operand))
     if operand.threads > 1 and cta_blocks(operand):
         return replace(cells, owners=operand, unit="CTA", memory=f"in {MEMORIES[operand.memory]}")
     return replace(cells, memory=memory_note(operand))
@@ -117,7 +120,8 @@ def _mma(spec: Any, figure: Figure, options: FigureOptions) -> Pointing:
 
 
 def _copy(spec: Any, figure: Figure, options: FigureOptions) -> Pointing:
-    return Pointing(_of_operands({x: _drawn(operand) for x, operand in spec.operands().items()}, figure))
+    found = _of_operands({x: _drawn(operand) for x, operand in spec.operands().items()}, figure)
+    return Pointing({key: replace(cells, verb=verb_of(role(spec, _operand_key(key)))) for key, cells in found.items()})
 
 
 def _tv(spec: Any, figure: Figure, options: FigureOptions) -> Pointing:

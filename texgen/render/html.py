@@ -101,7 +101,7 @@ def _table(cells: Cells) -> dict[str, Any]:
         out["by"] = {"verb": verb, "here": here, "values": acting.values, "threads": acting.threads, "tv": packed(acting.tv)}
     if cells.lies:
         out |= {"lies": [packed(x) for x in cells.lies], "whole": {"height": cells.whole[0], "at": list(cells.whole[1])}}
-    optional = {"verb": cells.verb if cells.verb != "holds" else "", "shape": cells.shape, "memory": cells.memory, "modes": cells.modes, "when": cells.when, "bits": cells.bits, "banks": int(cells.banks)}
+    optional = {"by_rows": int(cells.by_rows), "verb": cells.verb if cells.verb != "holds" else "", "shape": cells.shape, "memory": cells.memory, "modes": cells.modes, "when": cells.when, "bits": cells.bits, "banks": int(cells.banks)}
     return out | {k: v for k, v in optional.items() if v}
 
 
