@@ -1,7 +1,7 @@
 """Big work: 2,000 SVGs by ``texgen render --batch``, against a bare loop in one process and one process a figure; memory at
 200 and 2,000 figures; 50 small TeX figures in shared runs against runs of their own.
 
-Prints seconds of both sides, taken one after the other on the same machine, and their ratio.
+Both sides of a row are taken one after the other on the same machine.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+
+from benchmarks.rows import left_out, row
 
 SINGLE = 6
 """Figures by processes of their own, from which 2,000 are extrapolated."""
@@ -65,7 +67,6 @@ def _children(pid: int) -> list[str]:
 
 
 def main() -> None:
-    """Run and print."""
     import texgen
     from texgen.render import engine
 
@@ -81,14 +82,15 @@ def main() -> None:
         for i, target in enumerate(targets(SINGLE)):
             subprocess.run([sys.executable, "-m", "texgen", "render", target, "-o", str(folder / f"single{i}.svg")], check=True, stdout=subprocess.DEVNULL)
         single = (time.perf_counter() - start) / SINGLE * 2000
-        print(f"2,000 SVGs with -j 2: {many[0]:.1f} s, {2000 / many[0]:.0f} figures a second")
-        print(f"  a bare loop in one process {bare:.1f} s, ratio {bare / many[0]:.2f} (goal: above 1 on two free cores)")
-        print(f"  a process a figure {single:.0f} s (from {SINGLE}), ratio {single / many[0]:.1f}")
+        row("batch", "2,000 SVGs by render --batch -j 2", many[0], single, f"a process a figure ({SINGLE} of them, extrapolated)", inverse=True, shown=True)
+        row("batch", "the same", many[0], bare, "a bare loop in one process", inverse=True, goal=1)
         for name, i in (("parent", 1), ("largest worker", 2)):
-            print(f"  peak memory of the {name}: {few[i]:.0f} MB at 200, {many[i]:.0f} MB at 2,000, ratio {many[i] / max(few[i], 1):.2f} (goal: about 1)")
+            row("batch", f"peak memory of the {name} at 2,000 figures", many[i], few[i], "at 200", unit="MB", goal=1.3)
         if "pdflatex" in engine.available():
             shared, alone = batch(folder, TEX, "pdf")[0], batch(folder, TEX, "pdf", "--no-share")[0]
-            print(f"{TEX} PDFs by pdflatex: in shared runs {shared:.1f} s, alone {alone:.1f} s, ratio {alone / shared:.1f}")
+            row("batch", f"{TEX} PDFs by pdflatex in shared runs", shared, alone, "a run a figure", inverse=True)
+        else:
+            left_out("batch", "pdflatex is not on the PATH")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 import subprocess
@@ -269,3 +270,20 @@ def test_every_label_stands_on_its_threads_color(tmp_path, options):
         shown = page[round(row * dpi / 72), round(column * dpi / 72)]
         color = palette("default")[int(thread) % 8]
         assert [int(color[i : i + 2], 16) for i in (0, 2, 4)] == shown.tolist()
+
+
+@pytest.mark.pdflatex
+@pytest.mark.pdftotext
+@pytest.mark.parametrize("palette", ["default", "white"])
+def test_owners_of_neighbouring_cells_stand_apart(palette, tmp_path):
+    """Between two cells there is at least twice the space that two owners of one cell have between them."""
+    drawing = texgen.figure("SM80_16x8x16_F32F16F16F32_TN", atom_layout="2,2,1", tile="64,32,16", operand="B", palette=palette)
+    drawing.save(tmp_path / "b.pdf")
+    boxes = subprocess.run(["pdftotext", "-bbox", "b.pdf", "-"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for left, top, right in re.findall(r'xMin="([\d.]+)" yMin="([\d.]+)" xMax="([\d.]+)" yMax="[\d.]+">T\d+<', boxes):
+        lines.setdefault(f"{float(top):.1f}", []).append((float(left), float(right)))
+    rows = [sorted(words) for words in lines.values() if len(words) > 20]  # the caption names threads too
+    assert len(rows) == 16 and {len(words) for words in rows} == {64}
+    gaps = [[b[0] - a[1] for a, b in itertools.pairwise(words)] for words in rows]
+    assert min(g for row in gaps for g in row[1::2]) > 2 * max(g for row in gaps for g in row[::2])

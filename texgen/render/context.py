@@ -12,7 +12,7 @@ from typing import Any
 from texgen.figures.labels import text_width
 from texgen.figures.model import DIMMED, HOLE, IN_MEMORY, Figure, LegendItem, Panel, rectangles, ticks
 from texgen.figures.palette import DIM, DIM_INK, INK, MEMORY
-from texgen.figures.place import LEADING, legend_width, title_width
+from texgen.figures.place import LEADING, label_width, legend_width, title_width
 
 FILL_NAMES = {HOLE: "Hole", DIMMED: "Dim", IN_MEMORY: "Memory"}
 FILL_COLORS = {HOLE: "FFFFFF", DIMMED: DIM, IN_MEMORY: MEMORY}
@@ -88,7 +88,7 @@ def label_room(figure: Figure) -> float:
     if not lines:
         return 1.0
     labels = {label for p in figure.panels for line in p.lines for row in line for label in row}
-    longest = max(text_width(label) for label in labels) or 1.0
+    longest = max(label_width(label) for label in labels) or 1.0
     return max(1.0, min(0.9 / (0.88 * lines), (figure.aspect - 0.08) / longest) / figure.label_size)
 
 
