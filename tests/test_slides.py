@@ -351,6 +351,28 @@ def test_a_browser_shows_the_steps(browser: Any) -> None:
 
 @pytest.mark.chromium
 @pytest.mark.xdist_group("browser")
+def test_opened_alone_it_is_whole_and_in_an_image_as_large_as_it_says(browser: Any, tmp_path: Path) -> None:
+    svg = texgen.figure(ATOM, slides="k").svg().replace("reduced-motion:no-preference", "reduced-motion:none")  # stands still
+    (tmp_path / "a.svg").write_text(svg)
+    (tmp_path / "plain.svg").write_text(re.sub(r"\.[\w-]+:root\{[^}]*\}", "", svg))
+    assert (tmp_path / "plain.svg").read_text() != svg
+    page = browser.new_context(viewport={"width": 1000, "height": 500}, reduced_motion="reduce").new_page()
+    page.goto((tmp_path / "a.svg").as_uri())
+    low, right = page.evaluate("['bottom', 'right'].map(k => Math.max(...[...document.querySelectorAll('text')].map(t => t.getBoundingClientRect()[k])))")
+    assert 300 < low <= 500 and right <= 1000
+    seen = []
+    for name in ("a", "plain"):
+        (tmp_path / f"{name}.html").write_text(f"<body style='margin:0'><img src='{name}.svg'><img src='{name}.svg' width=300>")
+        page.goto((tmp_path / f"{name}.html").as_uri())
+        page.wait_for_function("[...document.images].every(i => i.complete)")
+        size = page.evaluate("[document.images[0].naturalWidth, document.images[0].naturalHeight]")
+        seen.append((size, page.screenshot(full_page=True)))
+    root = ET.fromstring(svg)
+    assert seen[0] == seen[1] and seen[0][0] == pytest.approx([float(root.get(k)) for k in ("width", "height")], abs=1)
+
+
+@pytest.mark.chromium
+@pytest.mark.xdist_group("browser")
 def test_pointing_or_the_keyboard_pauses(browser: Any) -> None:
     page = opened(browser, texgen.figure(ATOM, slides="k").svg())
     states = "[...new Set(document.getAnimations().map(a => a.playState))]"
