@@ -148,6 +148,17 @@ def test_what_is_left_out_is_said_with_its_size(paper):
 
 
 @pytest.mark.pdflatex
+@pytest.mark.pdftotext
+def test_beside_text_on_a_slide_a_figure_keeps_labels_axes_and_legend(paper):
+    """The C operand in .55 of a frame's width, as an arrow to T14 needs it."""
+    body = r"\begin{frame}{C}\begin{columns}\begin{column}{.55\textwidth}\texgenfigure{c}\end{column}\end{columns}\end{frame}"
+    run = Run(paper, document(body, "beamer", r"\documentclass[aspectratio=169]{beamer}"))
+    words = {w for w, *_ in run.words()}
+    assert not run.errors and "left out" not in run.said
+    assert {"T14", "V3", "15", "Colour:"} <= words
+
+
+@pytest.mark.pdflatex
 def test_sizes_follow_what_is_shown(paper):
     """Hidden parts take no room: boxes with and without them, in cells."""
     names = {"all": "", "title": "title=false", "caption": "caption=false", "legend": "legend=false", "axes": "axes=false", "none": "title=false,caption=false,legend=false"}
