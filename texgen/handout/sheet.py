@@ -21,7 +21,7 @@ from texgen.layouts import Swizzle
 from texgen.specs import CopySpec, LayoutSpec, MmaSpec, Spec, TVSpec
 from texgen.words import ADDRESSES, role
 
-LINES = {"easy": 1, "medium": 2, "hard": 4}
+LINES = {"easy": 1, "medium": 2, "hard": 3}
 """Lines left for an answer."""
 BANK_KINDS = ("bank", "wavefronts", "banks-hit", "saved")
 
