@@ -240,3 +240,11 @@ def test_light_import():
     """NVIDIA/cutlass#3083: the package is imported without the DSL."""
     code = "import sys, texgen, texgen.sources, texgen.api, texgen.banks; assert 'cutlass' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_pdf_without_tex_has_the_width_asked_for(monkeypatch, tmp_path):
+    """84 mm are 238 points, by whichever way the PDF is made."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    pdf = texgen.figure("(8,8):(8,1)", print_width="84mm").pdf()
+    box = re.search(rb"/MediaBox\s*\[\s*0 0 ([\d.]+)", pdf)
+    assert box and float(box[1]) == pytest.approx(84 / 25.4 * 72, abs=0.5)

@@ -218,10 +218,10 @@ class Drawing:
 
         wide = self.figure.width * self.figure.aspect
         longest = max(wide, self.figure.height)
-        most = WIDEST_MM / 25.4 * 72  # the converter prints a pixel as a point
-        if self.figure.print_width or longest * CELL_PX <= most:
+        inches = WIDEST_MM / 25.4
+        if self.figure.print_width or longest * CELL_PX / 96 <= inches:
             return raster.svg_to_pdf(self.svg())
-        return raster.svg_to_pdf(svg(replace(self.figure, print_width=f"{most / 96 * wide / longest:.3f}in"), self.templates))
+        return raster.svg_to_pdf(svg(replace(self.figure, print_width=f"{inches * wide / longest:.3f}in"), self.templates))
 
     def _is_long(self) -> bool:
         """True where TeX may not be able to measure the picture: of a short one a template has a wrong length."""

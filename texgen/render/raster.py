@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import tempfile
@@ -12,13 +13,17 @@ from texgen.errors import TexgenError
 
 PNG_SCALE = 2.0
 """Pixels of a PNG for one of the SVG."""
+POINTS = 72 / 96
+"""Points of a CSS pixel."""
 MOST_PIXELS = 16_000
 """The longest side of a PNG."""
 
 
 def svg_to_pdf(svg: str) -> bytes:
-    """A PDF of an SVG, text kept as text (vl-convert)."""
-    return bytes(_converter().svg_to_pdf(svg))
+    """A PDF of an SVG at its own size, text kept as text. vl-convert prints a pixel as a point, so its size is said in points."""
+    size = re.compile(r'(?<=\s)(width|height)="([\d.]+)(\w*)"')
+    root, rest = svg.split(">", 1)
+    return bytes(_converter().svg_to_pdf(size.sub(lambda m: f'{m[1]}="{float(m[2]) * POINTS:.4f}{m[3]}"', root) + ">" + rest))
 
 
 def svg_to_png(svg: str, scale: float = PNG_SCALE) -> bytes:
