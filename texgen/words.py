@@ -80,10 +80,10 @@ def _rows_first(operand: TVMap) -> IntArray:
     return rows * operand.tile[1] + columns
 
 
-def in_words(operand: TVMap, axes: tuple[str, str] = ("row", "column")) -> str:
+def in_words(operand: TVMap, axes: tuple[str, str] = ("row", "column"), does: str = HOLDS) -> str:
     """Which rows and columns a thread holds, from the operand's own layout; empty where it follows no such rule.
 
-    ``axes`` names rows and columns: ``("n", "k")`` gives "n = …".
+    ``axes`` names rows and columns: ``("n", "k")`` gives "n = …"; ``does`` is what ``role`` says of the operand.
     """
     found = terms_of(operand)
     if found is None:
@@ -92,7 +92,7 @@ def in_words(operand: TVMap, axes: tuple[str, str] = ("row", "column")) -> str:
     counters = iter(COUNTERS)
     parts = [_axis(terms, operand, axis, letter, counters) for terms, axis in zip(found, axes, strict=True)]
     who = "The one thread" if operand.threads == 1 else "Lane l" if letter == "l" else "Thread t"
-    return f"{who} holds {parts[0]}{',' if ' and ' in parts[0] else ' and'} {parts[1]}."
+    return f"{who} {verb_of(does)} {parts[0]}{',' if ' and ' in parts[0] else ' and'} {parts[1]}."
 
 
 def terms_of(operand: TVMap) -> tuple[list[Term], list[Term]] | None:

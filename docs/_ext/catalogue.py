@@ -21,9 +21,9 @@ from texgen.pages import SECTIONS, Family, Page, pages, spread
 from texgen.render.environment import fill, home
 from texgen.render.files import write
 from texgen.sources import catalog
-from texgen.specs import TVMap
+from texgen.specs import CopySpec, MmaSpec
 from texgen.sphinxext.domain import TexgenDomain, anchor_of
-from texgen.words import in_words
+from texgen.words import in_words, role
 
 if TYPE_CHECKING:
     from docutils.nodes import Element
@@ -135,9 +135,9 @@ def page_text(page: Page) -> str:
 def facts(page: Page) -> list[tuple[str, str]]:
     """(operand with its axes, what threads hold of it) of the atom that is drawn."""
     out = []
-    for name, operand in page.spec.operands().items():
+    for name in page.spec.operands():
         axes = AXES[name]
-        text = said(name, operand)
+        text = said(name, page.spec)
         text = text[:1].upper() + text[1:].rstrip(".") + "." if text else "No closed form: see the layout."
         out.append((f"{TITLES[name]} ({axes[0]}, {axes[1]})", text))
     return out
@@ -151,20 +151,23 @@ def rules(page: Page) -> list[tuple[list[Family], list[tuple[str, str, str]]]]:
     return [(families, in_words_of(rule, families[0])) for rule, families in groups.items()]
 
 
-_KNOWN: dict[Rule, list[tuple[str, str, str]]] = {}
+_KNOWN: dict[tuple[Rule, str], list[tuple[str, str, str]]] = {}
 
 
 def in_words_of(rule: Rule, family: Family) -> list[tuple[str, str, str]]:
-    """(operand, layout, in words), from one atom of the family; many pages share a rule."""
-    if rule not in _KNOWN:
-        operands = catalog.read(family.example.name).operands()
-        _KNOWN[rule] = [(letter, layout, said(letter, operands[letter]) or "—") for letter, layout in rule[0]]
-    return _KNOWN[rule]
+    """(operand, layout, in words), from one atom of the family; many pages of MMAs share a rule."""
+    example = family.example
+    key = (rule, example.name if example.kind == "copy" else "")
+    if key not in _KNOWN:
+        spec = catalog.read(example.name)
+        _KNOWN[key] = [(letter, layout, said(letter, spec) or "—") for letter, layout in rule[0]]
+    return _KNOWN[key]
 
 
-def said(letter: str, operand: TVMap) -> str:
+def said(letter: str, spec: MmaSpec | CopySpec) -> str:
     """Where an operand is, in words; empty where it follows no rule."""
-    return memory_note(operand) if in_memory(operand) else in_words(operand, AXES[letter])
+    operand = spec.operands()[letter]
+    return memory_note(operand) if in_memory(operand) else in_words(operand, AXES[letter], role(spec, letter))
 
 
 def _unique(items: Any) -> list[Any]:
