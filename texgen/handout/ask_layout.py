@@ -180,13 +180,20 @@ def step_of(view: View, key: str) -> Question | None:
     )  # fmt: skip
 
 
-def to_coordinate(view: View, key: str) -> Question | None:
-    """What a coordinate-valued layout gives."""
+def _coordinate(view: View) -> tuple[tuple[int, int], list[int]] | None:
+    """(a cell, what the layout gives there) of a coordinate-valued layout; None for other layouts."""
     spec = _spec(view)
     if not spec.coords or not (cells := view.cells("offsets")):
         return None
     cell = view.dice.pick(cells)
-    found = [int(c[cell]) for c in spec.coords]
+    return cell, [int(c[cell]) for c in spec.coords]
+
+
+def to_coordinate(view: View, key: str) -> Question | None:
+    """What a coordinate-valued layout gives."""
+    if not (picked := _coordinate(view)):
+        return None
+    cell, found = picked
     return Question(
         "to-coordinate", "easy", _about(*cell), found,
         {"coordinate": f"({cell[0]},{cell[1]})", "result": f"({','.join(map(str, found))})"},
@@ -197,12 +204,10 @@ def to_coordinate(view: View, key: str) -> Question | None:
 
 def from_coordinate(view: View, key: str) -> Question | None:
     """Where a coordinate-valued layout gives a coordinate."""
-    spec = _spec(view)
-    if not spec.coords or not (cells := view.cells("offsets")):
+    if not (picked := _coordinate(view)):
         return None
-    cell = view.dice.pick(cells)
-    found = [int(c[cell]) for c in spec.coords]
-    same = np.logical_and.reduce([c == v for c, v in zip(spec.coords, found, strict=True)])
+    cell, found = picked
+    same = np.logical_and.reduce([c == v for c, v in zip(_spec(view).coords, found, strict=True)])
     if int(same.sum()) != 1:
         return None
     text = f"({','.join(map(str, found))})"
