@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -587,6 +588,8 @@ def test_a_chinese_sheet_and_key(engine, tmp_path):
     from texgen.render.engine import compile_pdf
 
     assert compile_pdf(handout.tex(), engine) == written[0].read_bytes()
+    about = subprocess.run(["pdfinfo", written[0]], capture_output=True, text=True, check=True).stdout
+    assert time.strftime("%Y.%m.%d:") not in about, "xelatex notes the minute of its run"
 
 
 # --- catalogues

@@ -32,6 +32,8 @@ LARGEST_FILE = 256 << 20
 """Bytes of a file that an engine may write."""
 LONGEST_LOG = 4 << 20
 PRINTED = "printed.txt"
+OPTIONS = {"lualatex": ["-nosocket"], "xelatex": ["-output-comment=texgen"]}
+"""What an engine of this name takes besides; xelatex would write the minute of its run into the PDF."""
 EPOCH = "1767225600"
 """The date that PDFs bear, seconds since 1970, unless SOURCE_DATE_EPOCH gives another."""
 KEPT = (
@@ -100,8 +102,7 @@ def compile_pdf(
         else:
             program = shutil.which(engine) or engine
             options = ["-no-shell-escape", "-interaction=nonstopmode", "-halt-on-error", "-file-line-error", "figure.tex"]
-            if engine == "lualatex":
-                options.insert(0, "-nosocket")
+            options[:0] = OPTIONS.get(engine, [])
             writes = [folder, "/dev/null", _font_cache(folder)]
             command = confine.command(program, options, [*_system(program), *map(str, inputs)], writes)
         status = _run(command, path, _environment(engine, path, inputs), time_limit)
