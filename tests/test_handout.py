@@ -22,6 +22,7 @@ from texgen.handout import catalogue
 from texgen.handout.api import key_path, make, save
 from texgen.handout.questions import kinds
 from texgen.handout.sheet import SheetOptions, blank_answer
+from texgen.render.environment import home
 from texgen.render.escape import to_tex
 
 F16 = "SM80_16x8x16_F32F16F16F32_TN"
@@ -609,7 +610,7 @@ def test_every_string_is_used_and_every_used_one_exists():
     """Keys in the code and the template against the catalogue, so that neither has what the other lacks."""
     root = Path(texgen.__file__).parent
     code = "".join(p.read_text() for p in (root / "handout").glob("*.py"))
-    template = (root.parent / "templates" / "handout.tex.j2").read_text()
+    template = (home() / "handout.tex.j2").read_text()
     english = catalogue.load()
     for key in english.strings:
         group, name = key.split(".")[:2]

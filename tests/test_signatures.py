@@ -307,6 +307,7 @@ MISTAKES = {
 
 def test_a_users_program_is_typed(tmp_path: Path) -> None:
     """mypy --strict takes a program that uses all of it, and sees each mistake in another: the names are not all Any."""
+    pytest.importorskip("mypy")
     wrong = PROGRAM[: PROGRAM.index("def draw")] + "drawing: Drawing = texgen.chain()\n" + "\n".join(MISTAKES) + "\n"
     (tmp_path / "right.py").write_text(PROGRAM)
     (tmp_path / "wrong.py").write_text(wrong)

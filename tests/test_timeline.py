@@ -400,7 +400,7 @@ def result(tmp_path):
 
 def test_stamps_become_events_and_a_file_that_fits_its_schema(result):
     jsonschema = pytest.importorskip("jsonschema")
-    schema = json.loads((ROOT / "texgen/measure/schema/timeline.json").read_text())
+    schema = json.loads((Path(stamps.__file__).parent / "schema/timeline.json").read_text())
     validator = jsonschema.Draft202012Validator(schema)
     data = json.loads(result.read_text())
     validator.validate(data)

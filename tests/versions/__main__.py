@@ -25,7 +25,7 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 """For which both the project and the newest DSL have wheels."""
 OLDEST_DSL, NEWEST_DSL = "4.5.3", "4.8.1"
 LIVE = ("test_dsl.py", "test_oracle.py", "test_cases_layouts.py", "test_copies_live.py")
-QUICK = ("-m", "not dsl and not pdflatex and not lualatex and not chromium", "--ignore-glob=tests/test_s[pi][ht]*", "--ignore=tests/test_batch.py",
+QUICK = ("-m", "not dsl and not pdflatex and not lualatex and not xelatex and not chromium", "--ignore-glob=tests/test_s[pi][ht]*", "--ignore=tests/test_batch.py",
          "--ignore=tests/test_never_half.py", "--ignore=tests/properties")  # fmt: skip
 COPIED = ("tests", "docs", "templates", "benchmarks", "README.md", "CONTRIBUTING.md", "Makefile", "pyproject.toml", "LICENSE")
 
