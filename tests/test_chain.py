@@ -17,7 +17,8 @@ from texgen.chains.delivery import delivery, first_wrong, wavefronts
 from texgen.errors import TexgenError, UsageError
 from texgen.figures.model import DIMMED, HOLE
 from texgen.figures.palette import DIM, PALETTES
-from texgen.specs import CopySpec, from_dict, to_json
+from texgen.spec_json import from_dict, to_json
+from texgen.specs import CopySpec
 
 M16 = "SM80_16x8x16_F32F16F16F32_TN"
 X4, X2, X1 = (f"SM75_U32x{n}_LDSM_N" for n in (4, 2, 1))

@@ -11,7 +11,7 @@ import pytest
 
 import texgen
 from texgen.cli import main
-from texgen.specs import from_dict
+from texgen.spec_json import from_dict
 
 F16 = "SM80_16x8x16_F32F16F16F32_TN"
 PROGRAM = """
@@ -308,7 +308,7 @@ def test_several_specs_round_trip_and_keep_their_files(run, tmp_path):
     many = {"a/b": "(2,2)", "a_b": "(2,3)", "deep": ["(2,4)", "(2,5)"]}
     saved = texgen.figure(many).save(tmp_path / "f.svg")
     assert [p.name for p in saved] == ["f-a_b.svg", "f-a_b-2.svg", "f-deep-0.svg", "f-deep-1.svg"]
-    from texgen.specs import all_to_json
+    from texgen.spec_json import all_to_json
 
     (tmp_path / "many.json").write_text("\ufeff" + all_to_json(texgen.read(many)), encoding="utf-8")
     assert all_to_json(texgen.read(str(tmp_path / "many.json"))) == all_to_json(texgen.read(many))

@@ -15,7 +15,8 @@ from texgen.checks import check  # noqa: E402
 from texgen.errors import TexgenError  # noqa: E402
 from texgen.sources.atoms_dsl import set_arch, tracing  # noqa: E402
 from texgen.sources.dsl import is_dsl_object, read_any, read_object  # noqa: E402
-from texgen.specs import CopySpec, LayoutSpec, MmaSpec, TVSpec, from_dict, to_json  # noqa: E402
+from texgen.spec_json import from_dict, to_json  # noqa: E402
+from texgen.specs import CopySpec, LayoutSpec, MmaSpec, TVSpec  # noqa: E402
 
 pytestmark = pytest.mark.dsl
 F16, F32, S8 = cutlass.Float16, cutlass.Float32, cutlass.Int8

@@ -21,7 +21,7 @@ import texgen
 from texgen.api import file_part
 from texgen.render import environment
 from texgen.sources.json_file import from_bytes
-from texgen.specs import to_json
+from texgen.spec_json import to_json
 from texgen.visible import one_line
 
 NASTY = {

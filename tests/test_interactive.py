@@ -21,7 +21,8 @@ from texgen.errors import TexgenError
 from texgen.figures.pointing import pointing
 from texgen.render import html
 from texgen.render.packed import PLAIN, packed, unpacked
-from texgen.specs import CopySpec, LayoutSpec, TVMap, TVSpec, from_dict
+from texgen.spec_json import from_dict
+from texgen.specs import CopySpec, LayoutSpec, TVMap, TVSpec
 
 F16 = "SM80_16x8x16_F32F16F16F32_TN"
 

@@ -15,7 +15,8 @@ import pytest
 
 import texgen
 from texgen.api import Drawing, FigureOptions
-from texgen.specs import LayoutSpec, TVMap, TVSpec, from_dict
+from texgen.spec_json import from_dict
+from texgen.specs import LayoutSpec, TVMap, TVSpec
 
 playwright = pytest.importorskip("playwright.sync_api")
 

@@ -26,7 +26,7 @@ from texgen.pipeline.hazards import hazards
 from texgen.pipeline.measured import read_measured
 from texgen.pipeline.program import FAULTS, events, kernel_program
 from texgen.pipeline.steps import steps
-from texgen.specs import from_dict, to_json
+from texgen.spec_json import from_dict, to_json
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = sorted(ROOT.glob("docs/results/*/timeline.json"))

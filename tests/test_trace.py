@@ -448,7 +448,7 @@ def test_trace_json(report):
     assert list(data) == ["schema", "program", "replaced", "ended", "objects"]
     assert (data["schema"], data["ended"], data["replaced"]) == (1, "end", [])
     assert all(list(o) == ["name", "kind", "file", "line", "code", "function", "sightings", "spec"] for o in data["objects"])
-    from texgen.specs import from_dict
+    from texgen.spec_json import from_dict
 
     assert all(from_dict(o["spec"]).kind in ("mma", "copy", "layout") for o in data["objects"])
 

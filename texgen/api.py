@@ -16,7 +16,8 @@ from typing import Any
 from texgen.errors import TexgenError, UsageError
 from texgen.figures import Figure, FigureOptions, draw
 from texgen.several import several
-from texgen.specs import Spec, flat, to_json
+from texgen.spec_json import to_json
+from texgen.specs import Spec, flat
 from texgen.visible import one_line
 
 _FIGURE_OPTIONS = tuple(FigureOptions.__dataclass_fields__)

@@ -188,7 +188,7 @@ def render(
 def table(target: str, output: Path | None, **options: Any) -> None:
     """Print a target's tables as JSON: which element each (thread, value) holds."""
     from texgen.render.files import write
-    from texgen.specs import all_to_json
+    from texgen.spec_json import all_to_json
 
     text = all_to_json(_read(target, **options))
     if output is None:

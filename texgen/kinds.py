@@ -20,10 +20,10 @@ class Kind:
 
 
 KINDS = {
-    "mma": Kind("texgen.specs:mma_from_dict", "texgen.figures.mma:draw_mma"),
-    "copy": Kind("texgen.specs:copy_from_dict", "texgen.figures.copy:draw_copy"),
-    "tv": Kind("texgen.specs:tv_from_dict", "texgen.figures.tv:draw_tv"),
-    "layout": Kind("texgen.specs:layout_from_dict", "texgen.figures.layout:draw_layout"),
+    "mma": Kind("texgen.spec_json:mma_from_dict", "texgen.figures.mma:draw_mma"),
+    "copy": Kind("texgen.spec_json:copy_from_dict", "texgen.figures.copy:draw_copy"),
+    "tv": Kind("texgen.spec_json:tv_from_dict", "texgen.figures.tv:draw_tv"),
+    "layout": Kind("texgen.spec_json:layout_from_dict", "texgen.figures.layout:draw_layout"),
     "chain": Kind("texgen.chains.spec:chain_from_dict", "texgen.figures.chain:draw_chain"),
     "timeline": Kind("texgen.pipeline.spec:timeline_from_dict", "texgen.figures.timeline:draw_timeline"),
 }

@@ -45,7 +45,7 @@ def _json() -> list[str]:
 
     specs = [texgen.read(F16), texgen.read("SM75_U32x4_LDSM_N"), texgen.read("(4,8):(8,1)"), texgen.read("(2,2):(1@0,1@1)")]
     specs.append(texgen.read("S<1,0,1> o 0 o (4,4)", bits=16))
-    from texgen.specs import to_json
+    from texgen.spec_json import to_json
 
     tables = [{"tile": [2, 2], "tv": [[0, 1], [2, 3]]}, {"tile": [2, 2], "tv": [[[0, 0], [0, 1]], [[1, 0], [1, 1]]]},
               {"offsets": [[0, 1], [2, 3]]}, {"offsets": [[[0, 0], [0, 1]]]}]  # fmt: skip

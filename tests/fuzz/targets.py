@@ -17,7 +17,8 @@ from texgen.errors import TexgenError
 from texgen.figures import FigureOptions
 from texgen.sources import CALLABLE, LONGEST, ReadOptions, _read_text, cpp, json_file, printout
 from texgen.sources import text as layouts
-from texgen.specs import Spec, all_to_json, flat, from_dict
+from texgen.spec_json import all_to_json, from_dict
+from texgen.specs import Spec, flat
 
 DRAWN = 600
 """The most cells that a target draws: beyond it only reading is tried."""

@@ -16,7 +16,8 @@ from texgen.sources.grammar import mnk
 from texgen.sources.json_file import from_bytes
 from texgen.sources.printout import read_printout
 from texgen.sources.text import parse_atom_layout, parse_layout, parse_swizzle, parse_tile
-from texgen.specs import TVMap, TVSpec, all_to_json, flat
+from texgen.spec_json import all_to_json
+from texgen.specs import TVMap, TVSpec, flat
 from texgen.tiling import tile_mma
 
 LAYOUTS = some.layouts() | some.far_layouts() | some.coordinate_layouts() | some.composed()

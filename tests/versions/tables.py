@@ -40,7 +40,7 @@ def one(name: str, options: dict[str, str]) -> dict[str, Any]:
     from texgen.api import Drawing
     from texgen.figures import FigureOptions
     from texgen.sources import read
-    from texgen.specs import to_json
+    from texgen.spec_json import to_json
 
     spec = read(name, live=True, **options)
     large = "--overview" if max(getattr(spec, "tile_mnk", (0,))) > 128 else ""

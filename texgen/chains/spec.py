@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from texgen.errors import TexgenError
-from texgen.specs import SCHEMA, CopySpec, LayoutSpec, MmaSpec, Spec, TVMap, from_dict
+from texgen.spec_json import from_dict
+from texgen.specs import SCHEMA, CopySpec, LayoutSpec, MmaSpec, Spec, TVMap
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from texgen.specs import CopySpec, LayoutSpec, MmaSpec, Spec, to_json
+from texgen.spec_json import to_json
+from texgen.specs import CopySpec, LayoutSpec, MmaSpec, Spec
 
 
 def spec_hash(spec: Spec) -> str:

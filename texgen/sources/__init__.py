@@ -13,7 +13,8 @@ from texgen.errors import TexgenError, UsageError
 from texgen.kinds import is_spec
 from texgen.layouts import AnyLayout, Layout
 from texgen.several import several
-from texgen.specs import WIDTHS, CopySpec, LayoutSpec, Spec, TVMap, TVSpec, from_dict
+from texgen.spec_json import from_dict
+from texgen.specs import WIDTHS, CopySpec, LayoutSpec, Spec, TVMap, TVSpec
 
 if TYPE_CHECKING:
     from texgen.copy_tiling import CopyAtom

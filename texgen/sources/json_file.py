@@ -10,7 +10,8 @@ from typing import Any
 
 from texgen.errors import TexgenError
 from texgen.sources.grammar import printable, shorten
-from texgen.specs import LayoutSpec, Spec, TVSpec, from_dict
+from texgen.spec_json import from_dict
+from texgen.specs import LayoutSpec, Spec, TVSpec
 
 MOST_BYTES = 64 << 20
 """The largest file that is read."""
