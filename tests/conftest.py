@@ -40,8 +40,6 @@ def missing(mark: str) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     known: dict[str, str] = {}
     for item in items:
-        if {"site_folder", "built_site"} & set(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.xdist_group("site"))  # one worker builds, instead of several that wait for it
         for mark in {m.name for m in item.iter_markers()}:
             if mark not in known:
                 known[mark] = missing(mark)
