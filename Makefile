@@ -20,7 +20,7 @@ figures: $(VENV)/.installed
 	@echo "texgen is in $(RUN): . $(RUN)/activate puts it on the PATH"
 
 test: $(VENV)/.tested
-	$(RUN)/python -m pytest -n auto $(PYTEST_ARGS)
+	$(RUN)/python -m pytest -n auto --dist worksteal $(PYTEST_ARGS)
 
 # every property with ten thousand examples (hours), in place of the few of make test
 properties: $(VENV)/.tested
@@ -52,7 +52,7 @@ bench: $(VENV)/.tested
 # the tests with branches counted, below 90 % of texgen a failure
 coverage: $(VENV)/.tested
 	$(RUN)/python -m coverage erase
-	$(RUN)/python -m coverage run -m pytest -n auto $(PYTEST_ARGS)
+	$(RUN)/python -m coverage run -m pytest -n auto --dist worksteal $(PYTEST_ARGS)
 	$(RUN)/python -m coverage combine -q
 	$(RUN)/python -m coverage report --skip-covered
 
