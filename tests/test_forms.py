@@ -6,6 +6,7 @@ import importlib
 import json
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,15 @@ def test_one_source_made_anew_leaves_the_rest(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(UsageError, match="no source of atoms 'nobody'"):
         atoms_save.save(path, ["nobody"])
     assert path.read_bytes() == before
+
+
+def test_the_librarys_atoms_made_anew_are_the_committed_ones(tmp_path: Path) -> None:
+    """From the installed tensor-layouts, byte for byte; the DSL's own are compared table by table elsewhere."""
+    committed = Path(atoms_save.__file__).parent / "atoms.json"
+    recorded = {a["origin"] for a in json.loads(committed.read_bytes())["atoms"] if a["origin"].startswith("tensor-layouts")}
+    if recorded != {installed := f"tensor-layouts {version('tensor-layouts')}"}:
+        pytest.skip(f"made with {', '.join(recorded)}, and {installed} is installed")
+    path = tmp_path / "atoms.json"
+    path.write_bytes(committed.read_bytes())
+    atoms_save.save(path, ["tensor-layouts"])
+    assert path.read_bytes() == committed.read_bytes()

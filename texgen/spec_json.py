@@ -144,9 +144,9 @@ class _Reader:
 
     def array(self, key: str, value: Any) -> IntArray:
         """A rectangular array of integers, two levels deep."""
-        if not isinstance(value, list) or not value or not all(isinstance(row, list) and row for row in value):
+        if not isinstance(value, list) or set(map(type, value)) != {list} or not all(value):
             raise self.fail(key, "a list of lists of integers, none of them empty")
-        widths = {len(row) for row in value}
+        widths = set(map(len, value))
         if len(widths) > 1:
             raise self.fail(key, f"rectangular; its rows have {min(widths)} to {max(widths)} entries")
         if len(value) * widths.pop() > MAX_ENTRIES:
@@ -154,7 +154,7 @@ class _Reader:
         if set(map(type, chain.from_iterable(value))) != {int}:  # a bool is none here, and JSON has NaN and 1e999
             raise self.fail(key, "a list of lists of integers")
         try:
-            table = np.asarray(value, dtype=np.int64)
+            table = np.fromiter(chain.from_iterable(value), np.int64).reshape(len(value), -1)
         except OverflowError:
             table = np.full((1, 1), 1 << 62)
         if ((table >= 1 << 62) | (table <= -(1 << 62))).any():
