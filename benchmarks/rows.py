@@ -94,7 +94,7 @@ def table(rows: list[Row]) -> str:
 def _value(value: float, unit: str) -> str:
     if unit == "s" and value < 1:
         return f"{value * 1000:.0f} ms" if value >= 0.01 else f"{value * 1000:.1f} ms"
-    return f"{value:.3g} {unit}"
+    return f"{value:,.0f} {unit}" if value >= 1000 else f"{value:.3g} {unit}"
 
 
 def in_readme(text: str, rows: list[Row]) -> str:
