@@ -329,5 +329,29 @@ def test_a_dask_scheduler_that_is_not_there_is_a_sentence(tmp_path):
     from texgen.batch.pool import Dask
     from texgen.errors import TexgenError
 
-    with pytest.raises(TexgenError, match="no dask scheduler at tcp"):
-        Dask("tcp://127.0.0.1:9", wait=1)
+    for address in ("tcp://127.0.0.1:9", "nowhere"):
+        with pytest.raises(TexgenError, match=f"no dask scheduler at {address}"):
+            Dask(address, wait=1)
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ('[{"target": "8:1", "output": "\\ud800.svg"}]', "leaves the folder"),
+    ('[{"target": "8:1", "target": "4:1", "output": "a.svg"}]', "the key 'target' stands twice"),
+    ('[{"target": "8:1", "output": ".texgen/a.svg"}]', "the batch's own stamps"),
+])  # fmt: skip
+def test_names_that_no_file_can_have(text, said, tmp_path):
+    path = tmp_path / "list.json"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=said):
+        read_list(path)
+
+
+def test_what_no_terminal_should_get(tmp_path):
+    """A failure is listed and reported with its acting characters shown, a lone surrogate as well."""
+    entries = [{"target": "(4,4\x1b[31m\u202e", "output": "a.svg"}, {"target": "\ud800", "output": "b.svg"}, {"target": "8:1", "output": "c.svg"}]
+    (tmp_path / "list.json").write_text(json.dumps(entries))
+    done = batch(tmp_path, "--batch", "list.json", "--report", "report.json")
+    assert done.returncode == 1 and "2 failed" in done.stdout and "1 drawn" in done.stdout
+    assert "[U+202E]" in done.stderr and not set("\x1b\u202e") & set(done.stderr)
+    report = (tmp_path / "report.json").read_text()
+    assert "\\u202e" in report and "\u202e" not in report and len(json.loads(report)["failed"]) == 2

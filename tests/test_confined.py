@@ -144,9 +144,24 @@ def test_lua_reads_nothing_and_removes_nothing(hostile):
     assert secret.read_text() == SECRET and not (hostile / "made").exists()
 
 
-@pytest.mark.parametrize("line", ["{{ ''.__class__.__mro__ }}", "{{ cycler.__init__.__globals__.os.popen('id').read() }}", "{{ nosuchname }}"])
+@pytest.mark.parametrize("line", ["{{ ''.__class__.__mro__ }}", "{{ cycler.__init__.__globals__.os.popen('id').read() }}", "{{ nosuchname }}",
+    "{% for i in range(10000000) %}{% endfor %}", "{{ {'a': 1}.pop('b') }}", "{{ 2.0 ** 100000 }}", "{{ 'x'.encode('nope') }}",
+])  # fmt: skip
 def test_a_template_runs_in_the_sandbox_and_its_fault_has_file_and_line(line, tmp_path):
     (tmp_path / "figure.txt.j2").write_text(f"first\nsecond\n{line}\n")
     with pytest.raises(TexgenError) as caught:
         fill("figure.txt.j2", {}, (str(tmp_path),))
     assert f"{tmp_path / 'figure.txt.j2'}, line 3" in caught.value.message
+
+
+def test_a_template_begins_from_texgens_own(tmp_path):
+    """``texgen/figure.svg.j2`` is the shipped one also where a folder has its own; one that extends itself is told so."""
+    (tmp_path / "figure.svg.j2").write_text('{% extends "texgen/figure.svg.j2" %}{% block classes %} mine{% endblock %}')
+    plain, mine = (texgen.figure("(4,4):(4,1)", templates=t).svg() for t in ((), tmp_path))
+    assert " mine" in mine.partition(">")[0] and " mine" not in plain and mine.count("<text") == plain.count("<text") > 16
+    (tmp_path / "figure.svg.j2").write_text('{% extends "figure.svg.j2" %}')
+    with pytest.raises(TexgenError, match=r"without end: texgen's own is called texgen/figure\.svg\.j2"):
+        texgen.figure("(4,4):(4,1)", templates=[tmp_path]).svg()
+    (tmp_path / "figure.svg.j2").write_bytes(b"\xff\xfe")
+    with pytest.raises(TexgenError, match="not UTF-8"):
+        texgen.figure("(4,4):(4,1)", templates=str(tmp_path)).svg()

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -109,3 +110,20 @@ def test_the_librarys_atoms_made_anew_are_the_committed_ones(tmp_path: Path) -> 
     path.write_bytes(committed.read_bytes())
     atoms_save.save(path, ["tensor-layouts"])
     assert path.read_bytes() == committed.read_bytes()
+
+
+@pytest.mark.parametrize("option", [
+    {"rows": (0, 8)}, {"highlight": ["T5"]}, {"operand": ["A"]}, {"title": 5}, {"print_width": 84}, {"steps": "4"}, {"caption": "no"}, {"steps": True},
+])  # fmt: skip
+def test_an_option_of_the_wrong_type_is_named(option: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=f"The option {next(iter(option))} = .* must be (a text|a whole number|True or False)"):
+        texgen.figure("SM80_16x8x16_F32F16F16F32_TN", **option)
+
+
+def test_one_thread_that_holds_a_cell_twice_is_not_several() -> None:
+    """Counted from the table: T1 holds (0,1) as V0 and as V1."""
+    drawing = texgen.figure({"tile": [2, 2], "tv": [[0, 1], [2, 2]]}, allow_holes=True)
+    assert drawing.spec.map.thread_counts.tolist() == [[1, 1], [1, 0]] and drawing.spec.map.owner_counts.tolist() == [[1, 2], [1, 0]]
+    assert "held 0 to 2 times" in drawing.text() and "T1V0/T1V1" in drawing.text() and "several threads" not in drawing.svg()
+    both = texgen.figure({"tile": [1, 2], "tv": [[0, 1], [0, 1]]})
+    assert "each cell in 2 threads" in both.text() and "several threads" in both.svg()

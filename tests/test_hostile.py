@@ -116,7 +116,7 @@ def test_nothing_on_the_terminal_moves_its_cursor(tmp_path: Path) -> None:
     odd = "\x1b[31m.json"
     (tmp_path / odd).write_text("[" + json.dumps(NASTY["escape"]))
     for arguments in (["render", "a.json"], ["table", "a.json"], ["render", odd], ["render", "(4,\x1b[31m8)"], ["render", "\x1b]0;x\x07"],
-                      ["render", "a.json", "--palette", "\x1b[31m"], ["render", "a.json", "--highlight", "\u202e"]):  # fmt: skip
+                      ["handout", "a.json", "-o", "a.tex"], ["render", "a.json", "--palette", "\x1b[31m"], ["render", "a.json", "--highlight", "\u202e"]):  # fmt: skip
         run = subprocess.run([sys.executable, "-m", "texgen", *arguments], cwd=tmp_path, capture_output=True, check=False)
         said = (run.stdout + run.stderr).decode()
         assert said and not acting(said), arguments

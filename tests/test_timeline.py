@@ -638,3 +638,14 @@ def test_the_directive_draws_faults_without_warnings(tmp_path, result):
 @pytest.mark.pdflatex
 def test_a_timeline_compiles(result, tmp_path):
     assert texgen.timeline(measured=result, fault="wait").save(tmp_path / "t.pdf").read_bytes()[:5] == b"%PDF-"
+
+
+def test_a_function_gives_events_or_is_told_what_to_give():
+    """A spec's own events are taken as they are; anything else is a sentence."""
+    spec = texgen.timeline(3, 5, 2).spec
+    assert texgen.timeline(3, 5, 2, protocol=lambda *_: spec.program).spec.program == spec.program
+    for wrong in (None, 5, "copy"):
+        with pytest.raises(TexgenError, match="must give a list of events"):
+            texgen.timeline(protocol=lambda *_, wrong=wrong: wrong)
+    with pytest.raises(UsageError, match="between 1 and 64"):
+        texgen.timeline("3")

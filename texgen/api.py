@@ -50,11 +50,11 @@ def print_size_remark(figure: Figure) -> str:
 class Drawing:
     """One figure, ready in every form. In Jupyter it shows itself."""
 
-    def __init__(self, spec: Spec, options: FigureOptions, templates: Sequence[str | Path] = ()) -> None:
+    def __init__(self, spec: Spec, options: FigureOptions, templates: str | Path | Sequence[str | Path] = ()) -> None:
         self.spec = spec
         self.options = options
         self.figure: Figure = draw(spec, options)
-        self.templates = tuple(str(t) for t in templates)
+        self.templates = (str(templates),) if isinstance(templates, str | Path) else tuple(str(t) for t in templates)
         self.printed: bytes | None = None
         """The PDF, where a run of TeX for several figures has made it already."""
         self._steps: dict[bool, Any] = {}
@@ -151,7 +151,10 @@ class Drawing:
         return self._pdf(engine)[0]
 
     def png(self, engine: str | None = None, scale: float = 2.0) -> bytes:
-        """PNG through TeX and pdftocairo, otherwise from the SVG. ``scale`` multiplies the SVG's pixels."""
+        """PNG through TeX and pdftocairo, otherwise from the SVG. ``scale`` multiplies the SVG's pixels. Raises UsageError for one that is
+        not above 0."""
+        if not scale > 0:
+            raise UsageError(f"The scale of a PNG, {scale!r}, must be above 0.")
         if self.options.slides:
             return self.finished().png(engine, scale)
         from texgen.render import engine as tex
@@ -325,7 +328,7 @@ def file_part(name: str) -> str:
     return short.rstrip("._") or "figure"
 
 
-def figure(target: Any, *, templates: Sequence[str | Path] = (), **options: Any) -> Any:
+def figure(target: Any, *, templates: str | Path | Sequence[str | Path] = (), **options: Any) -> Any:
     """A ``Drawing`` of a target (``Drawings`` for a dict or list of them).
 
     ``target`` is all that ``texgen.read`` takes, or a spec that it gave. Options of reading (``atom_layout``, ``tile``,
@@ -344,7 +347,7 @@ def figure(target: Any, *, templates: Sequence[str | Path] = (), **options: Any)
     return drawings(read(target, **options), FigureOptions.of(**look), templates)
 
 
-def chain(*targets: Any, smem: Any = None, operand: str = "", at: Any = None, templates: Sequence[str | Path] = (), **options: Any) -> Drawing:
+def chain(*targets: Any, smem: Any = None, operand: str = "", at: Any = None, templates: str | Path | Sequence[str | Path] = (), **options: Any) -> Drawing:
     """A ``Drawing`` of a copy beside the MMA that it feeds: ``chain(copy, mma)``, or ``chain(fill, copy, mma)``.
 
     Each target is all that ``texgen.read`` takes. ``smem``: the layout of the operand's tile in shared memory; ``operand``:
@@ -363,7 +366,7 @@ def chain(*targets: Any, smem: Any = None, operand: str = "", at: Any = None, te
 
 def timeline(
     stages: int | None = None, k_tiles: int | None = None, k_blocks: int | None = None, *, fault: str = "", protocol: Any = None,
-    measured: str | Path | None = None, name: str = "", templates: Sequence[str | Path] = (), **options: Any,
+    measured: str | Path | None = None, name: str = "", templates: str | Path | Sequence[str | Path] = (), **options: Any,
 ) -> Drawing:  # fmt: skip
     """A ``Drawing`` of a cp.async pipeline: 3 stages, 8 k tiles of 2 k blocks, unless said otherwise.
 
@@ -397,7 +400,7 @@ def unique(names: Sequence[str]) -> list[str]:
     return out
 
 
-def drawings(specs: Any, options: FigureOptions, templates: Sequence[str | Path] = ()) -> Any:
+def drawings(specs: Any, options: FigureOptions, templates: str | Path | Sequence[str | Path] = ()) -> Any:
     """Drawing(s) of what ``texgen.read`` gave; a nested dict or list gives names such as ``a-0``."""
     if isinstance(specs, Mapping | list | tuple):
         named = flat(specs)

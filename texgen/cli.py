@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import io
 import os
 import signal
 import sys
@@ -21,6 +22,7 @@ from texgen.handout.command import handout
 from texgen.measure.bench_command import bench
 from texgen.measure.command import verify
 from texgen.pipeline.command import timeline
+from texgen.ranges import FloatRange
 from texgen.render.sty_command import sty
 from texgen.several import plain_warnings
 from texgen.trace.command import trace
@@ -54,7 +56,7 @@ READ_OPTIONS = (
     ),
     click.option(
         "--timeout",
-        type=click.FloatRange(0, 86400, min_open=True),
+        type=FloatRange(0, 86400, min_open=True),
         default=120.0,
         show_default=True,
         help="Seconds that a callable may take.",
@@ -135,7 +137,7 @@ def app() -> None:
 @with_options(CHAIN_OPTIONS)
 @click.option(
     "--scale",
-    type=click.FloatRange(0.05, 20),
+    type=FloatRange(0.05, 20),
     default=2.0,
     show_default=True,
     help="Pixels of a PNG for one of the SVG.",
@@ -192,7 +194,7 @@ def table(target: str, output: Path | None, **options: Any) -> None:
 
     text = all_to_json(_read(target, **options))
     if output is None:
-        sys.stdout.write(text)
+        click.echo(text, nl=False)
     else:
         click.echo(str(write(output, text)))
 
@@ -284,6 +286,9 @@ def _show(made: Any) -> None:
 def main() -> None:
     """Run the command line. Exit status 0, 1 for a failure that is explained, 2 for wrong usage."""
     plain_warnings()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character gets its escape
+            stream.reconfigure(errors="backslashreplace")
     signal.signal(signal.SIGTERM, _terminated)
     try:
         status = app(standalone_mode=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -15,7 +14,7 @@ from texgen.errors import TexgenError
 from texgen.kinds import KINDS, function
 from texgen.layouts import MAX_ENTRIES, IntArray, Swizzle
 from texgen.specs import MEMORIES, SCHEMA, CopySpec, LayoutSpec, MmaSpec, Spec, TVMap, TVSpec
-from texgen.visible import ACTING
+from texgen.visible import in_json
 
 LONGEST_TEXT = 20_000
 """The longest name, note or layout text that is read, in characters."""
@@ -46,12 +45,7 @@ def _value(value: Any, indent: int) -> str:
         return "{\n" + inner + "\n" + pad + "}"
     if isinstance(value, list) and value and isinstance(value[0], list):
         return "[\n" + ",\n".join(f"{pad}  {json.dumps(row)}" for row in value) + "\n" + pad + "]"
-    return ACTING.sub(_escaped, json.dumps(value, ensure_ascii=False))
-
-
-def _escaped(found: re.Match[str]) -> str:
-    """A character as JSON escapes it: the file may be shown on a terminal."""
-    return json.dumps(found[0])[1:-1]
+    return in_json(json.dumps(value, ensure_ascii=False))
 
 
 # --- JSON in ---------------------------------------------------------------------------------------------------------

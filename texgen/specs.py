@@ -85,6 +85,15 @@ class TVMap:
         return counts.reshape(self.tile, order="F")
 
     @cached_property
+    def thread_counts(self) -> IntArray:
+        """How many different threads hold each cell, an array of shape ``tile``: fewer than ``owner_counts`` where one holds a
+        cell as several of its values."""
+        owner = np.arange(self.threads, dtype=np.int64)[:, None]
+        pairs = np.unique(self.tv * self.threads + owner)
+        counts = np.bincount(pairs // self.threads, minlength=self.cells)
+        return counts.reshape(self.tile, order="F")
+
+    @cached_property
     def _by_cell(self) -> tuple[IntArray, IntArray]:
         """(flat positions in ``tv`` sorted by cell, where each cell's run starts)."""
         flat = self.tv.reshape(-1)

@@ -6,6 +6,7 @@ zero-width ones hide in names. Figures, messages and files show each by its numb
 
 from __future__ import annotations
 
+import json
 import re
 
 _ACTING = (
@@ -29,6 +30,11 @@ def visible(text: str) -> str:
     if text.replace("\n", "").isprintable():  # what nearly every text is; the expression would take ten times as long
         return text
     return ACTING.sub(lambda c: f"[U+{ord(c[0]):04X}]", text)
+
+
+def in_json(text: str) -> str:
+    """JSON text with each acting character as JSON escapes it: the file may be shown on a terminal."""
+    return ACTING.sub(lambda c: json.dumps(c[0])[1:-1], text)
 
 
 def one_line(text: str) -> str:

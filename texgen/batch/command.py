@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from texgen.errors import TexgenError, UsageError
+from texgen.ranges import FloatRange
+from texgen.visible import in_json, one_line
 
 if TYPE_CHECKING:
     from texgen.batch.run import Summary
@@ -25,7 +27,7 @@ BATCH_OPTIONS = (
     click.option("--out", type=PATH, help="With --batch: folder of the outputs; that of the list if left out."),
     click.option("--shard", default="", metavar="I/N", help="With --batch: only the I-th of N parts of the list (3/16)."),
     click.option("--dask", default="", metavar="ADDRESS", help="With --batch: work on a dask scheduler (tcp://host:8786)."),
-    click.option("--item-limit", type=click.FloatRange(0, 86400, min_open=True), default=600.0, show_default=True, help="With --batch: seconds for one figure."),
+    click.option("--item-limit", type=FloatRange(0, 86400, min_open=True), default=600.0, show_default=True, help="With --batch: seconds for one figure."),
     click.option("--share/--no-share", default=True, help="With --batch: several small TeX figures in one run of the engine."),
     click.option("--report", type=PATH, help="With --batch: write what failed and what was remarked to a .json file."),
 )  # fmt: skip
@@ -137,9 +139,9 @@ def _lines() -> Callable[[Summary], None]:
 def _say_end(made: Summary, part: str) -> None:
     for remark, names in made.remarks.items():
         more = f" and {len(names) - SHOWN_NAMES:,} more" if len(names) > SHOWN_NAMES else ""
-        print(f"texgen: {', '.join(names[:SHOWN_NAMES])}{more}: {remark}", file=sys.stderr)
+        print(f"texgen: {one_line(', '.join(names[:SHOWN_NAMES]))}{more}: {one_line(remark)}", file=sys.stderr)
     for outcome in made.failed:
-        print(f"texgen: failed: {outcome.item}: {outcome.error}", file=sys.stderr)
+        print(f"texgen: failed: {one_line(str(outcome.item))}: {one_line(outcome.error)}", file=sys.stderr)
     parts = [f"{made.drawn:,} drawn", f"{made.current:,} as they were", *([f"{len(made.failed):,} failed"] if made.failed else [])]
     click.echo(f"{made.total:,} figure{'' if made.total == 1 else 's'}{part}: {', '.join(parts)}")
 
@@ -152,4 +154,4 @@ def _report(made: Summary, path: Path) -> None:
         for o in made.failed
     ]
     data = {"total": made.total, "drawn": made.drawn, "current": made.current, "failed": failed, "remarks": made.remarks}
-    write(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+    write(path, in_json(json.dumps(data, indent=1, ensure_ascii=False)) + "\n")

@@ -17,10 +17,13 @@ from texgen.errors import TexgenError, UsageError
 from texgen.figures.options import FigureOptions
 from texgen.render.forms import check_slides, suffixes
 from texgen.sources import ReadOptions
+from texgen.sources.json_file import once
 
 FIGURE = ("target", "chain", "timeline", *OWN, "output", "engine", "scale")
 FAMILY = ("atoms", "targets", "output", "engine", "scale")
 TABLES = ("defaults", "figure", "family")
+FOLDER = ".texgen"
+"""Where the stamps are, beneath the outputs' folder."""
 KEYS = {
     "target": "What is drawn: all that `texgen render` takes as TARGET. Files are looked for beside the list.",
     "chain": "In place of target: `[COPY, MMA]`, a copy beside the MMA that it feeds.",
@@ -129,7 +132,7 @@ def _load(path: Path) -> Mapping[str, Any]:
         if len(raw) > LARGEST:
             raise UsageError(f"{path} is larger than {LARGEST >> 20} MB.")
         text = raw.decode("utf-8-sig")
-        data = json.loads(text) if path.suffix.lower() == ".json" else _toml(text)
+        data = json.loads(text, object_pairs_hook=once) if path.suffix.lower() == ".json" else _toml(text)
     except OSError as error:
         raise UsageError(f"The list {path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
@@ -247,8 +250,10 @@ def _outputs(given: Any, target: str, number: int, where: str, forms: Sequence[s
                 raise UsageError(f"{where}: output {name!r} has {{{place}}}: there are {{name}} and {{n}}.")
         full = PLACE.sub(lambda m: file_part(target) if m[1] == "name" else str(number), name).replace("\\", "/")
         path = PurePosixPath(full)
-        if path.is_absolute() or ".." in path.parts or re.match(r"[A-Za-z]:", full) or any(c in full for c in "\0\n\r"):
+        if path.is_absolute() or ".." in path.parts or re.match(r"[A-Za-z]:", full) or any(c in "\0\n\r" or "\ud800" <= c <= "\udfff" for c in full):
             raise UsageError(f"{where}: output {name!r} leaves the folder: name a file inside it and choose the folder with --out.")
+        if path.parts[:1] == (FOLDER,):
+            raise UsageError(f"{where}: output {name!r} is in the folder of the batch's own stamps: name another.")
         if path.suffix.lower() not in forms:
             raise UsageError(f"{where}: texgen writes no {path.suffix or 'file without a suffix'} ({name}): end it with one of {', '.join(forms)}.")
         out.append(str(path))

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import socket
 import tempfile
 import threading
 import time
@@ -169,9 +170,14 @@ class Dask:
     def __init__(self, address: str, wait: float = 30.0) -> None:
         try:
             import distributed
+            from distributed.comm.addressing import parse_host_port
         except ImportError:
             raise UsageError("--dask needs dask.distributed: run pip install '.[dask]'.") from None
+        protocol, _, place = address.rpartition("://")
         try:
+            if protocol in ("", "tcp", "tls"):  # a Client that fails to connect takes half a minute and does not end
+                host, port = parse_host_port(place)
+                socket.create_connection((host, port), wait).close()
             self._client: Any = distributed.Client(address, timeout=wait, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             raise TexgenError(f"There is no dask scheduler at {address} ({error}): start one with dask scheduler.") from None

@@ -65,7 +65,7 @@ def run(
         stamps.prepare()
     written: dict[str, Item] = {}
     own = digest(()) if pool.remote else ""
-    jobs = [Job(part, str(stamps.base), templates, limit, share, own) for part in _chunks(todo, pool)]
+    jobs = [Job(part, str(stamps.base), templates, limit, share, own) for part in _chunks(todo, pool, CHUNK if share else 1)]
     with closing(_outcomes(jobs, pool)) as outcomes:  # Ctrl-C ends the workers at once
         for outcome in outcomes:
             _keep(outcome, stamps, keys[outcome.item.number], made, written)
@@ -74,9 +74,9 @@ def run(
     return made
 
 
-def _chunks(items: Sequence[Item], pool: Pool) -> Iterator[tuple[Item, ...]]:
-    """Parts of at most CHUNK items, smaller where that gives every worker its share."""
-    size = max(1, min(CHUNK, -(-len(items) // pool.window())))
+def _chunks(items: Sequence[Item], pool: Pool, most: int) -> Iterator[tuple[Item, ...]]:
+    """Parts of at most ``most`` items, smaller where that gives every worker its share."""
+    size = max(1, min(most, -(-len(items) // pool.window())))
     for i in range(0, len(items), size):
         yield tuple(items[i : i + size])
 

@@ -10,13 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from texgen.batch.listing import Item
+from texgen.batch.listing import FOLDER, Item
 from texgen.errors import TexgenError
 from texgen.imports import called, target_files
 from texgen.keys import HASH, digest, dsl_version, engine_version, sha, version
 from texgen.render.files import Unwritable, write
 
-FOLDER = ".texgen"
 """Where the stamps lie, inside the folder of the outputs."""
 OF_ALL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EROFS, errno.EIO)
 """Errors of writing one file that no other file would be spared."""

@@ -70,7 +70,7 @@ def work(job: Job) -> list[Outcome]:
             raise OtherVersion("A worker has another texgen than this one: install the same on both.")
         drawn = [_attempt(o, job.limit, lambda o=o: _drawings(o.item, job.templates)) or {} for o in outcomes]  # type: ignore[misc]
         if job.share:
-            _share(outcomes, drawn)
+            _share(outcomes, drawn, job.limit)
         for outcome, drawings in zip(outcomes, drawn, strict=True):
             if not outcome.error:
                 _attempt(outcome, job.limit, lambda o=outcome, d=drawings: _fill(o, d))  # type: ignore[misc]
@@ -95,26 +95,26 @@ def _drawings(item: Item, templates: tuple[str, ...]) -> dict[str, Drawing]:
     return out
 
 
-def _share(outcomes: list[Outcome], drawn: list[dict[str, Drawing]]) -> None:
+def _share(outcomes: list[Outcome], drawn: list[dict[str, Drawing]], limit: float) -> None:
     """Give the drawings that TeX is to print their PDFs, as many as one run can make together."""
     from texgen.batch.pages import shared
     from texgen.render import engine as tex
 
-    by_engine: dict[str, dict[int, Drawing]] = {}
+    by_engine: dict[str, dict[int, tuple[Outcome, Drawing]]] = {}
     for outcome, drawings in zip(outcomes, drawn, strict=True):
         with contextlib.suppress(TexgenError):  # an engine that is missing: the item says so itself
             chosen = tex.choose(outcome.item.engine)
             for name, drawing in drawings.items() if chosen else ():
                 suffix = PurePosixPath(name).suffix.lower()
                 if suffix == ".pdf" or (suffix == ".png" and which("pdftocairo")):
-                    by_engine.setdefault(str(chosen), {})[id(drawing)] = drawing
+                    by_engine.setdefault(str(chosen), {})[id(drawing)] = outcome, drawing
     for engine, wanted in by_engine.items():
         sources = {}
-        for key, drawing in wanted.items():
-            with contextlib.suppress(TexgenError):
-                sources[key] = drawing.tex()
+        for key, (outcome, drawing) in wanted.items():
+            if source := _attempt(outcome, limit, drawing.tex):
+                sources[key] = source
         for key, pdf in shared(sources, engine).items():
-            wanted[key].printed = pdf
+            wanted[key][1].printed = pdf
 
 
 def _fill(outcome: Outcome, drawings: dict[str, Drawing]) -> None:

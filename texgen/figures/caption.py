@@ -26,9 +26,16 @@ def owners_text(operand: TVMap) -> str:
     """``each cell in 2 threads``, from the counts themselves."""
     counts = operand.owner_counts
     low, high = int(counts.min()), int(counts.max())
+    if held_twice(operand):
+        return f"each cell held {low} times" if low == high else f"cells held {low} to {high} times"
     if low == high:
         return f"each cell in {plural(low, 'thread')}"
     return f"cells in {low} to {high} threads"
+
+
+def held_twice(operand: TVMap) -> bool:
+    """True where a thread holds a cell as several of its values."""
+    return bool((operand.thread_counts != operand.owner_counts).any())
 
 
 def operand_lines(name: str, operand: TVMap) -> list[Line]:
@@ -41,7 +48,7 @@ def operand_lines(name: str, operand: TVMap) -> list[Line]:
     copies = int(operand.owner_counts.max())
     total = operand.threads * operand.values
     text = f"{where}: {plural(operand.threads, 'thread')} × {plural(operand.values, 'value')} = "
-    text += f"{operand.cells:,} cells" if total == operand.cells else f"{total:,} for {operand.cells:,} cells"
+    text += f"{operand.cells:,} cells" if total == operand.cells and copies == 1 else f"{total:,} for {operand.cells:,} cells"
     if copies > 1:
         text += f", {owners_text(operand)}"
     if holes := int((operand.owner_counts == 0).sum()):
@@ -102,7 +109,8 @@ def legend(operands: list[TVMap], style: Style) -> tuple[list[LegendItem], str]:
     if (keys == HOLE).any():
         items.append(LegendItem(HOLE, "no owner"))
     if style.label == "full" and any((o.owner_counts > 1).any() for o in held):
-        items.append(LegendItem(None, "held by several threads"))
+        once = any(held_twice(o) for o in held)
+        items.append(LegendItem(None, "held several times" if once else "held by several threads"))
     again = f" modulo {colors}" if count > colors else ""
     return items, f"Colour: {style.color_by}{again}" if colors > 1 else ""
 
@@ -158,7 +166,11 @@ def held_cells(name: str, operand: TVMap, thread: int, most: int = 4) -> str:
 
 def _spread(operand: TVMap, verb: str) -> str:
     most = int(operand.owner_counts.max())
-    return f", each element {'held by' if verb == HOLDS else 'of'} {most} threads" if most > 1 else ""
+    if most <= 1:
+        return ""
+    if held_twice(operand):
+        return f", {owners_text(operand)}"
+    return f", each element {'held by' if verb == HOLDS else 'of'} {most} threads"
 
 
 def _sentence(text: str) -> str:

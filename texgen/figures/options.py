@@ -20,6 +20,12 @@ LENGTH = re.compile(
 LABELS = ("auto", "full", "thread", "value", "warp", "quad", "none")
 WARP, QUAD = 32, 4
 MOST_STEPS = 512
+NONE = type(None)
+TYPES: dict[str, tuple[tuple[type, ...], str]] = {
+    "str": ((str,), "a text"), "str | None": ((str, NONE), "a text"), "bool": ((bool,), "True or False"),
+    "bool | None": ((bool, NONE), "True or False"), "int": ((int,), "a whole number"),
+}  # fmt: skip
+"""What the options' annotations take, and how a message says it."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,10 @@ class FigureOptions:
     steps: int = 0
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            value, (fits, words) = getattr(self, field.name), TYPES[str(field.type)]
+            if type(value) not in fits and not (str in fits and isinstance(value, str)):  # True is an int to isinstance
+                raise UsageError(f"The option {field.name} = {value!r} must be {words}.")
         if self.color_by and self.color_by not in COLOR_BY:
             raise UsageError(f"--color-by {self.color_by!r} must be one of {', '.join(COLOR_BY)}.")
         if self.theme and self.theme not in THEMES:

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from texgen.visible import one_line
+
 PATH = click.Path(path_type=Path)
 
 
@@ -43,7 +45,7 @@ def handout(
     options = SheetOptions(seed, questions, blanks, difficulty, lang, strings, paper, title, operand, font)
     made = make(targets, options, **reading)
     for warning in made.warnings:
-        print(f"texgen: warning: {warning}", file=sys.stderr)
+        print(f"texgen: warning: {one_line(warning)}", file=sys.stderr)
     for path in save(made, output, engine, templates):
         click.echo(str(path))
 

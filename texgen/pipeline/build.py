@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from texgen.errors import TexgenError, UsageError
 from texgen.pipeline.measured import read_measured
-from texgen.pipeline.program import events
+from texgen.pipeline.program import Event, events
 from texgen.pipeline.spec import TimelineSpec, timeline_from_dict, timeline_of
 
 STAGES, K_TILES, K_BLOCKS = 3, 8, 2
@@ -72,7 +72,10 @@ def _called(protocol: Any, numbers: Mapping[str, int]) -> list[Any]:
     """What a function gives, or ``file.py:function`` in a process of its own."""
     if callable(protocol):
         function: Callable[..., Any] = protocol
-        return [list(e) for e in function(*numbers.values())]
+        made = function(*numbers.values())
+        if not isinstance(made, Iterable) or isinstance(made, str | Mapping):
+            raise TexgenError(f"The protocol's function gave {made!r}: it must give a list of events.")
+        return [e.to_list() if isinstance(e, Event) else e for e in made]
     if not isinstance(protocol, str) or ":" not in protocol:
         raise UsageError(f"--protocol {protocol!r} is none: give a .json file, or file.py:function.")
     code = [sys.executable, "-m", "texgen.pipeline.child", protocol, *map(str, numbers.values())]

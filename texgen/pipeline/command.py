@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from texgen.ranges import FloatRange
+from texgen.visible import one_line
+
 if TYPE_CHECKING:
     from texgen.pipeline.hazards import Hazard
 
@@ -31,7 +34,7 @@ PATH = click.Path(path_type=Path)
 @click.option("--caption/--no-caption", default=True, help="The lines of facts below the panels.")
 @click.option("--width", "print_width", default="", help="Width in print: 84mm, or '.9\\linewidth' (TikZ and LaTeX).")
 @click.option("--theme", default="light", help="light, dark, or auto: an SVG that follows the reader's setting.")
-@click.option("--scale", type=click.FloatRange(0.05, 20), default=2.0, show_default=True, help="Pixels of a PNG for one of the SVG.")
+@click.option("--scale", type=FloatRange(0.05, 20), default=2.0, show_default=True, help="Pixels of a PNG for one of the SVG.")
 @click.option("--engine", help="TeX engine: pdflatex, lualatex, xelatex or tectonic.")
 @click.option("--templates", type=PATH, multiple=True, help="Folder of templates that go before texgen's own; may be repeated.")
 def timeline(
@@ -51,7 +54,7 @@ def timeline(
     spec = timeline_spec(stages, k_tiles, k_blocks, fault=fault, protocol=protocol, measured=measured)
     drawing = Drawing(spec, FigureOptions.of(**look), templates)
     for line in by_kind(spec.hazards):
-        print(f"texgen: warning: {line}", file=sys.stderr)
+        print(f"texgen: warning: {one_line(line)}", file=sys.stderr)
     if not output:
         from texgen.render.text import print_colored
 

@@ -109,7 +109,7 @@ def kernel_program(stages: int, k_tiles: int, k_blocks: int, fault: str = "") ->
     not before. A ring of one stage is the unpipelined loop: copy, wait for it, barrier, read, barrier. Raises UsageError.
     """
     for name, value, most in (("stages", stages, MOST_STAGES), ("k-tiles", k_tiles, 4096), ("k-blocks", k_blocks, 256)):
-        if not 1 <= value <= most:
+        if type(value) is not int or not 1 <= value <= most:
             raise UsageError(f"--{name} {value} must be between 1 and {most}.")
     if fault and fault not in FAULTS:
         raise UsageError(f"--fault {fault!r} must be one of {', '.join(FAULTS)}.")

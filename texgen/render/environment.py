@@ -61,14 +61,15 @@ def _bytecode_cache() -> jinja2.BytecodeCache | None:
 def environments(folders: tuple[str, ...]) -> tuple[jinja2.Environment, jinja2.Environment]:
     """(for TeX, for markup). Templates in ``folders`` go before texgen's own of the same name.
 
-    An author's template runs in Jinja's sandbox.
+    An author's template runs in Jinja's sandbox; ``texgen/figure.svg.j2`` is always texgen's own, to be extended.
     """
     kind = jinja2.Environment
     if folders:
         from jinja2.sandbox import SandboxedEnvironment
 
         kind = SandboxedEnvironment
-    loader = jinja2.FileSystemLoader([*folders, str(home())])
+    own = jinja2.FileSystemLoader(str(home()))
+    loader = jinja2.ChoiceLoader([jinja2.FileSystemLoader([*folders, str(home())]), jinja2.PrefixLoader({"texgen": own})])
     common: dict[str, Any] = {
         "loader": loader, "undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True,
         "keep_trailing_newline": True, "auto_reload": False, "bytecode_cache": None if folders else _bytecode_cache(),
@@ -99,13 +100,20 @@ def fill(template: str, context: dict[str, Any], folders: tuple[str, ...] = ()) 
         raise _explained(error.filename or template, error.lineno, error.message or "syntax error") from None
     except jinja2.TemplateNotFound as error:
         raise TexgenError(f"There is no template {error.name}.") from None
-    except (jinja2.TemplateError, TypeError, ValueError, ZeroDivisionError, AttributeError) as error:
+    except RecursionError:
+        raise TexgenError(
+            f"The template {template} extends or includes itself without end: texgen's own is called texgen/{template}."
+        ) from None
+    except UnicodeDecodeError as error:
+        raise TexgenError(f"The template {template}, or one that it takes in, is not UTF-8 text ({error.reason}).") from None
+    except (jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
         import traceback
 
         frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.endswith(".j2")]
         if not frames:
             raise
-        raise _explained(frames[-1].filename, frames[-1].lineno or 0, str(error)) from error
+        said = f"{type(error).__name__} {error}".strip() if isinstance(error, LookupError | MemoryError) else str(error)
+        raise _explained(frames[-1].filename, frames[-1].lineno or 0, said) from error
 
 
 def _explained(filename: str, line: int, what: str) -> TexgenError:

@@ -49,13 +49,14 @@ def cell_rows(panel: Panel) -> list[list[tuple[str, int | None]]]:
 
 
 def _glued(parts: Any) -> list[str]:
-    """``T0 T64`` and ``V0`` as one word: ``T0/T64.V0``; a number after another word stands apart, ``T5.12``."""
+    """``T0 T64`` and ``V0`` as one word: ``T0/T64.V0``; a number after another word stands apart, ``T5.12``, and owners as
+    ``T1V0/T1V1``."""
     words = [p.replace(" +", "+").replace(" ", "/") for p in parts if p]
     if not words:
         return [""]
     first = words[0]
     mixed = "/" in first or "+" in first
-    return [first] + ["." + w if mixed or (first[-1].isdigit() and w[0].isdigit()) else w for w in words[1:]]
+    return [first] + ["/" + w if w[0] == "T" else "." + w if mixed or (first[-1].isdigit() and w[0].isdigit()) else w for w in words[1:]]
 
 
 def print_colored(figure: Figure) -> None:

@@ -43,12 +43,12 @@ def from_bytes(data: bytes, where: str) -> Any:
     try:
         text = data.decode("utf-8-sig")
         del data
-        made = json.loads(text, object_pairs_hook=_once)
+        made = json.loads(text, object_pairs_hook=once)
     except UnicodeDecodeError:
         raise TexgenError(f"{where} is no JSON: it is not UTF-8 text.") from None
     except json.JSONDecodeError as error:
         raise TexgenError(f"{where} is no JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
-    except _Twice as error:
+    except Twice as error:
         raise TexgenError(f"{where} has the key '{shorten(error.args[0])}' twice in one object: leave one out.") from None
     except (RecursionError, ValueError):
         raise TexgenError(f"{where} is no spec: it is nested too deeply or holds a number with too many digits.") from None
@@ -65,17 +65,21 @@ def needed(data: bytes) -> int:
     return len(data) * (1 + widest) + 40 * data.count(b",") + 64 * data.count(b"[") + 232 * data.count(b"{")
 
 
-class _Twice(ValueError):
+class Twice(ValueError):
     """A key stands twice in one object."""
 
+    def __str__(self) -> str:
+        return f"the key '{shorten(self.args[0])}' stands twice in one object"
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The ``object_pairs_hook`` of ``json.loads`` that raises Twice."""
     made = dict(pairs)
     if len(made) < len(pairs):
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise _Twice(key)
+                raise Twice(key)
             seen.add(key)
     return made
 
