@@ -159,9 +159,8 @@ def test_a_template_begins_from_texgens_own(tmp_path):
     (tmp_path / "figure.svg.j2").write_text('{% extends "texgen/figure.svg.j2" %}{% block classes %} mine{% endblock %}')
     plain, mine = (texgen.figure("(4,4):(4,1)", templates=t).svg() for t in ((), tmp_path))
     assert " mine" in mine.partition(">")[0] and " mine" not in plain and mine.count("<text") == plain.count("<text") > 16
-    (tmp_path / "figure.svg.j2").write_text('{% extends "figure.svg.j2" %}')
-    with pytest.raises(TexgenError, match=r"without end: texgen's own is called texgen/figure\.svg\.j2"):
-        texgen.figure("(4,4):(4,1)", templates=[tmp_path]).svg()
-    (tmp_path / "figure.svg.j2").write_bytes(b"\xff\xfe")
-    with pytest.raises(TexgenError, match="not UTF-8"):
-        texgen.figure("(4,4):(4,1)", templates=str(tmp_path)).svg()
+    for name, data, said in (("endless", b'{% extends "figure.svg.j2" %}', "without end: texgen's own is called texgen/figure"), ("bytes", b"\xff\xfe", "not UTF-8")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "figure.svg.j2").write_bytes(data)
+        with pytest.raises(TexgenError, match=said):
+            texgen.figure("(4,4):(4,1)", templates=[tmp_path / name]).svg()
