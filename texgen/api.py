@@ -18,14 +18,9 @@ from texgen.figures import Figure, FigureOptions, draw
 from texgen.several import several
 from texgen.spec_json import to_json
 from texgen.specs import Spec, flat
-from texgen.visible import one_line
+from texgen.visible import say
 
 _FIGURE_OPTIONS = tuple(FigureOptions.__dataclass_fields__)
-
-
-def say(message: str) -> None:
-    """A remark for the user, one line on stderr."""
-    print(f"texgen: {one_line(message)}", file=sys.stderr)
 
 
 SMALLEST_PRINT_PT = 4.0

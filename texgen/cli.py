@@ -26,7 +26,7 @@ from texgen.ranges import FloatRange
 from texgen.render.sty_command import sty
 from texgen.several import plain_warnings
 from texgen.trace.command import trace
-from texgen.visible import one_line
+from texgen.visible import say
 
 TARGET_HELP = """TARGET is an atom's name (SM80_16x8x16_F32F16F16F32_TN), a C++ type ('TiledMMA<...>'), layout text
 ('(8,8):(8,1)'), module:callable, file.py:callable, or a .json spec."""
@@ -272,7 +272,7 @@ def _read(target: Any, **options: Any) -> Any:
 
     specs = read(target, **options)
     for warning in dict.fromkeys(w for _, spec in flat(specs) for w in spec.warnings):
-        print(f"texgen: warning: {one_line(warning)}", file=sys.stderr)
+        say(f"warning: {warning}")
     return specs
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from texgen.errors import TexgenError, TexgenWarning, UsageError
-from texgen.visible import one_line
+from texgen.visible import say
 
 
 def several(entries: Mapping[str, Any], action: Callable[[str, Any], Any]) -> dict[str, Any]:
@@ -41,7 +40,7 @@ def plain_warnings() -> None:
 
     def show(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
         if issubclass(category, TexgenWarning):
-            print(f"texgen: warning: {one_line(str(message))}", file=sys.stderr)
+            say(f"warning: {message}")
         else:
             shown(message, category, *place, **more)
 

@@ -14,7 +14,7 @@ from texgen.errors import TexgenError
 from texgen.kinds import KINDS, function
 from texgen.layouts import MAX_ENTRIES, IntArray, Swizzle
 from texgen.specs import MEMORIES, SCHEMA, CopySpec, LayoutSpec, MmaSpec, Spec, TVMap, TVSpec
-from texgen.visible import in_json
+from texgen.visible import json_text
 
 LONGEST_TEXT = 20_000
 """The longest name, note or layout text that is read, in characters."""
@@ -45,7 +45,7 @@ def _value(value: Any, indent: int) -> str:
         return "{\n" + inner + "\n" + pad + "}"
     if isinstance(value, list) and value and isinstance(value[0], list):
         return "[\n" + ",\n".join(f"{pad}  {json.dumps(row)}" for row in value) + "\n" + pad + "]"
-    return in_json(json.dumps(value, ensure_ascii=False))
+    return json_text(value)
 
 
 # --- JSON in ---------------------------------------------------------------------------------------------------------

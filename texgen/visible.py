@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from typing import Any
 
 _ACTING = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
@@ -32,9 +34,14 @@ def visible(text: str) -> str:
     return ACTING.sub(lambda c: f"[U+{ord(c[0]):04X}]", text)
 
 
-def in_json(text: str) -> str:
-    """JSON text with each acting character as JSON escapes it: the file may be shown on a terminal."""
-    return ACTING.sub(lambda c: json.dumps(c[0])[1:-1], text)
+def json_text(value: Any, **form: Any) -> str:
+    """``json.dumps(value, **form)`` with no character escaped but those that act: the file may be shown on a terminal."""
+    return ACTING.sub(lambda c: json.dumps(c[0])[1:-1], json.dumps(value, ensure_ascii=False, **form))
+
+
+def say(message: str) -> None:
+    """A remark for the user, one line on stderr."""
+    print(f"texgen: {one_line(message)}", file=sys.stderr)
 
 
 def one_line(text: str) -> str:

@@ -123,7 +123,8 @@ def main() -> int:
         if environment.dsl:
             if subprocess.run([str(python), "-W", "ignore", "-m", "tests.versions.tables", str(folder / f"{environment.name}.json")], cwd=tree, check=False).returncode:
                 faults.append(f"{environment.name}: the tables could not be read")
-            tests = ["-n", "auto"] + [f"tests/{f}" for f in (LIVE[:1] if options.quick and environment.name == "newest" else LIVE) if (tree / "tests" / f).exists()]
+            live = LIVE[:1] if options.quick and environment.name == "newest" else LIVE
+            tests = ["-n", "auto", *(f"tests/{f}" for f in live if (tree / "tests" / f).exists())]
         else:
             tests = ["-n", "auto", *(QUICK if options.quick else ("-m", "not dsl"))]
         if subprocess.run([*pytest, *tests], cwd=tree, check=False).returncode:

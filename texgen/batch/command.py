@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -15,7 +14,7 @@ import click
 
 from texgen.errors import TexgenError, UsageError
 from texgen.ranges import FloatRange
-from texgen.visible import in_json, one_line
+from texgen.visible import json_text, say
 
 if TYPE_CHECKING:
     from texgen.batch.run import Summary
@@ -139,9 +138,9 @@ def _lines() -> Callable[[Summary], None]:
 def _say_end(made: Summary, part: str) -> None:
     for remark, names in made.remarks.items():
         more = f" and {len(names) - SHOWN_NAMES:,} more" if len(names) > SHOWN_NAMES else ""
-        print(f"texgen: {one_line(', '.join(names[:SHOWN_NAMES]))}{more}: {one_line(remark)}", file=sys.stderr)
+        say(f"{', '.join(names[:SHOWN_NAMES])}{more}: {remark}")
     for outcome in made.failed:
-        print(f"texgen: failed: {one_line(str(outcome.item))}: {one_line(outcome.error)}", file=sys.stderr)
+        say(f"failed: {outcome.item}: {outcome.error}")
     parts = [f"{made.drawn:,} drawn", f"{made.current:,} as they were", *([f"{len(made.failed):,} failed"] if made.failed else [])]
     click.echo(f"{made.total:,} figure{'' if made.total == 1 else 's'}{part}: {', '.join(parts)}")
 
@@ -154,4 +153,4 @@ def _report(made: Summary, path: Path) -> None:
         for o in made.failed
     ]
     data = {"total": made.total, "drawn": made.drawn, "current": made.current, "failed": failed, "remarks": made.remarks}
-    write(path, in_json(json.dumps(data, indent=1, ensure_ascii=False)) + "\n")
+    write(path, json_text(data, indent=1) + "\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from texgen.errors import UsageError
+from texgen.visible import say
 
 if TYPE_CHECKING:
     from texgen.chains.spec import ChainSpec
@@ -47,7 +47,7 @@ class ChainRequest:
         spec = read_chain([*fill, *self.chain], smem=self.smem, operand=operand, at=self.at, **options)
         for note in spec.smem.notes:
             if " is repeated " in note:  # meant for an atom, and a mistake for a buffer
-                print(f"texgen: note: {note}", file=sys.stderr)
+                say(f"note: {note}")
         return spec
 
 

@@ -109,8 +109,8 @@ def legend(operands: list[TVMap], style: Style) -> tuple[list[LegendItem], str]:
     if (keys == HOLE).any():
         items.append(LegendItem(HOLE, "no owner"))
     if style.label == "full" and any((o.owner_counts > 1).any() for o in held):
-        once = any(held_twice(o) for o in held)
-        items.append(LegendItem(None, "held several times" if once else "held by several threads"))
+        twice = any(held_twice(o) for o in held)
+        items.append(LegendItem(None, "held several times" if twice else "held by several threads"))
     again = f" modulo {colors}" if count > colors else ""
     return items, f"Colour: {style.color_by}{again}" if colors > 1 else ""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from texgen.visible import one_line
+from texgen.visible import say
 
 PATH = click.Path(path_type=Path)
 
@@ -45,7 +44,7 @@ def handout(
     options = SheetOptions(seed, questions, blanks, difficulty, lang, strings, paper, title, operand, font)
     made = make(targets, options, **reading)
     for warning in made.warnings:
-        print(f"texgen: warning: {one_line(warning)}", file=sys.stderr)
+        say(f"warning: {warning}")
     for path in save(made, output, engine, templates):
         click.echo(str(path))
 

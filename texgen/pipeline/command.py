@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from texgen.ranges import FloatRange
-from texgen.visible import one_line
+from texgen.visible import say
 
 if TYPE_CHECKING:
     from texgen.pipeline.hazards import Hazard
@@ -54,7 +53,7 @@ def timeline(
     spec = timeline_spec(stages, k_tiles, k_blocks, fault=fault, protocol=protocol, measured=measured)
     drawing = Drawing(spec, FigureOptions.of(**look), templates)
     for line in by_kind(spec.hazards):
-        print(f"texgen: warning: {one_line(line)}", file=sys.stderr)
+        say(f"warning: {line}")
     if not output:
         from texgen.render.text import print_colored
 

@@ -110,7 +110,7 @@ def kernel_program(stages: int, k_tiles: int, k_blocks: int, fault: str = "") ->
     """
     for name, value, most in (("stages", stages, MOST_STAGES), ("k-tiles", k_tiles, 4096), ("k-blocks", k_blocks, 256)):
         if type(value) is not int or not 1 <= value <= most:
-            raise UsageError(f"--{name} {value} must be between 1 and {most}.")
+            raise UsageError(f"--{name} {value!r} must be between 1 and {most}.")
     if fault and fault not in FAULTS:
         raise UsageError(f"--fault {fault!r} must be one of {', '.join(FAULTS)}.")
     if k_tiles * (k_blocks * 2 + 6) > MOST_EVENTS:

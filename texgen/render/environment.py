@@ -69,7 +69,7 @@ def environments(folders: tuple[str, ...]) -> tuple[jinja2.Environment, jinja2.E
 
         kind = SandboxedEnvironment
     own = jinja2.FileSystemLoader(str(home()))
-    loader = jinja2.ChoiceLoader([jinja2.FileSystemLoader([*folders, str(home())]), jinja2.PrefixLoader({"texgen": own})])
+    loader = jinja2.ChoiceLoader([jinja2.FileSystemLoader(folders), own, jinja2.PrefixLoader({"texgen": own})])
     common: dict[str, Any] = {
         "loader": loader, "undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True,
         "keep_trailing_newline": True, "auto_reload": False, "bytecode_cache": None if folders else _bytecode_cache(),

@@ -21,7 +21,7 @@ class Unwritable(TexgenError):
 
 def write(path: Path, data: bytes | str) -> Path:
     """Write a whole file or none. Raises Unwritable where the place cannot be written."""
-    raw = data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data  # a lone surrogate is \ud800 there
+    raw = data.encode("utf-8") if isinstance(data, str) else data
     temporary: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -22,7 +21,7 @@ from texgen.trace import flow, naming
 from texgen.trace.flow import Box
 from texgen.trace.records import Launch, Recorded, Recording
 from texgen.trace.run import Trace
-from texgen.visible import in_json
+from texgen.visible import json_text
 
 FULL_CELLS = 1200
 """A figure with more cells in one operand is drawn as an overview, a longer swizzled layout by its first rows."""
@@ -105,8 +104,8 @@ def write_report(trace: Trace, folder: Path, partitions: bool = False, drawer: D
     drawer = drawer or Drawer()
     names = drawer.templates
     context = report_context(trace, partitions, drawer)
-    made = [write(folder / "trace.json", json.dumps(trace.to_dict(), ensure_ascii=False, separators=(",", ":")) + "\n")]
-    made.append(write(folder / "details.json", in_json(json.dumps(details(trace), ensure_ascii=False, indent=1)) + "\n"))
+    made = [write(folder / "trace.json", json_text(trace.to_dict(), separators=(",", ":")) + "\n")]
+    made.append(write(folder / "details.json", json_text(details(trace), indent=1) + "\n"))
     made.append(write(folder / "index.html", fill("trace_report.html.j2", context, names)))
     made.append(write(folder / "report.tex", fill("trace_report.tex.j2", context, names)))
     return made
