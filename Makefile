@@ -9,6 +9,9 @@ PYTEST_ARGS ?=
 
 OUT ?= docs/results
 
+# the tests start Python hundreds of times: what it compiles is kept, whatever the shell says
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: site figures test coverage versions properties fuzz test-gpu measure lint bench wheel clean
 
 site: $(VENV)/.documented

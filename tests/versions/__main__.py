@@ -2,13 +2,13 @@
 
 =========  ======================  =============================================================================
 oldest     oldest Python and DSL   the tests of live objects, and the tables and pictures of the test set
-newest     newest Python and DSL   the same; every table and picture that both releases give must be equal
 plain      newest Python, no DSL   every test that needs none (as on macOS)
+newest     newest Python and DSL   as oldest; every table and picture that both releases give must be equal
 =========  ======================  =============================================================================
 
 The tests run from a copy without ``texgen/``, so that the wheel is what they import. ``--only`` takes one environment;
-``--quick`` leaves out of the last what draws with TeX, a browser or Sphinx, and of the newest what ``make test`` has run with
-the same DSL.
+``--quick`` leaves out of plain what draws with TeX, a browser or Sphinx, and of newest what ``make test`` has run with the same
+DSL. The DSL of newest goes into the environment of plain where that was made.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 """For which both the project and the newest DSL have wheels."""
+NAMES = ("oldest", "plain", "newest")
 OLDEST_DSL, NEWEST_DSL = "4.5.3", "4.8.1"
 LIVE = ("test_dsl.py", "test_oracle.py", "test_cases_layouts.py", "test_copies_live.py")
 QUICK = ("-m", "not dsl and not pdflatex and not lualatex and not xelatex and not chromium", "--ignore-glob=tests/test_s[pi][ht]*", "--ignore=tests/test_batch.py",
@@ -36,6 +37,8 @@ class Environment:
     name: str
     python: str
     dsl: str = ""
+    onto: str = ""
+    """The environment that becomes this one by the DSL, where it was made."""
 
 
 def pythons() -> list[str]:
@@ -64,11 +67,12 @@ def wheel(folder: Path) -> Path:
 
 def install(environment: Environment, built: Path, folder: Path) -> Path:
     """The Python of a clean environment that holds the wheel; ``uv`` is not needed."""
-    home = folder / environment.name
-    shutil.rmtree(home, ignore_errors=True)
-    _call([environment.python, "-m", "venv", str(home)])
-    python = home / "bin" / "python"
-    what = [f"{built}[docs]", "pytest", "pytest-xdist", "hypothesis", "jsonschema", "playwright"]
+    home = folder / (environment.onto or environment.name)
+    python, what = home / "bin" / "python", []
+    if not environment.onto:
+        shutil.rmtree(home, ignore_errors=True)
+        _call([environment.python, "-m", "venv", str(home)])
+        what = [f"{built}[docs]", "pytest", "pytest-xdist", "hypothesis", "jsonschema", "playwright"]
     if environment.dsl:
         what.append(f"nvidia-cutlass-dsl=={environment.dsl}")
     _call([str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *what])
@@ -104,14 +108,16 @@ def compare(old: Path, new: Path) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.versions")
     parser.add_argument("folder", type=Path, nargs="?", default=ROOT / "build" / "versions")
-    parser.add_argument("--only", choices=("oldest", "newest", "plain"), action="append")
+    parser.add_argument("--only", choices=NAMES, action="append")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     found = pythons()
-    chosen = [Environment("oldest", found[0], OLDEST_DSL), Environment("newest", found[-1], NEWEST_DSL), Environment("plain", found[-1])]
-    chosen = [e for e in chosen if e.name in (options.only or ("oldest", "newest", "plain"))]
+    only = options.only or NAMES
+    onto = "plain" if "plain" in only else ""
+    environments = (Environment("oldest", found[0], OLDEST_DSL), Environment("plain", found[-1]), Environment("newest", found[-1], NEWEST_DSL, onto))
+    chosen = [e for e in environments if e.name in only]
     built, tree = wheel(folder), copy(folder)
     faults: list[str] = []
     for environment in chosen:
