@@ -20,6 +20,7 @@ from texgen.cli import app
 from texgen.errors import TexgenError, UsageError
 from texgen.handout import catalogue
 from texgen.handout.api import key_path, make, save
+from texgen.handout.figure import MARGIN, PT_MM
 from texgen.handout.questions import kinds
 from texgen.handout.sheet import SheetOptions, blank_answer
 from texgen.render.environment import home
@@ -454,7 +455,7 @@ def test_the_blanks_are_the_answers_and_the_sheet_tells_none(name, seed):
         printed, said = filled[panel].labels[at], blank_answer(section, blank).split(": ")[1]
         if section.view.maps:
             own = [(t, v) for t, v, r, c in table.held("" if panel == "TV" else panel) if (r, c) == (row, column)]
-            assert said == (", ".join(f"T{t} V{v}" for t, v in own) if len(printed) > 1 else " ".join(f"T{t}" for t, _ in own))
+            assert said == (", ".join(f"T{t} V{v}" for t, v in own) if len(printed) > 1 else ", ".join(f"T{t}" for t, _ in own))
             assert printed[0].startswith(f"T{own[0][0]}")
         else:
             true = (
@@ -541,13 +542,19 @@ def _grouped(group: list[str], **options):
 
 
 @pytest.mark.pdflatex
+@pytest.mark.pdftotext
 @pytest.mark.parametrize("group", range(len(GROUPS)))
 def test_sheets_and_keys_compile(group, tmp_path):
-    """All targets, several a document; no character is lost (``save`` refuses that), the blanks' letters can be read."""
+    """All targets, several a document; no character is lost (``save`` refuses that), and no word runs into a margin."""
     handout = _grouped(GROUPS[group], seed=group, paper="letter" if group % 2 else "a4")
     written = save(handout, tmp_path / "sheet.pdf")
     assert [p.name for p in written] == ["sheet.pdf", "sheet-key.pdf"]
-    assert all(p.read_bytes().startswith(b"%PDF") for p in written)
+    for pdf in written:
+        words = subprocess.run(["pdftotext", "-bbox", pdf, "-"], capture_output=True, text=True, check=True).stdout
+        (width,) = {float(w) for w in re.findall(r'<page width="([\d.]+)"', words)}
+        left, right = (f([float(x) for x in re.findall(rf'{side}="([\d.]+)"', words)]) for f, side in ((min, "xMin"), (max, "xMax")))
+        margin = MARGIN / PT_MM * 72 / 72.27  # TeX points to those of the PDF
+        assert left >= margin - 0.5 and right <= width - margin + 0.5
 
 
 @pytest.mark.pdflatex

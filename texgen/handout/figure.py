@@ -10,6 +10,7 @@ import numpy as np
 from texgen.figures import Figure, FigureOptions, draw
 from texgen.figures.model import HOLE, Block, Panel
 from texgen.figures.panels import in_memory, operand_letters
+from texgen.handout.ask_tv import LISTED
 from texgen.handout.dice import Dice
 from texgen.handout.questions import Askable, Cell, Question, View, decoy_counts
 from texgen.specs import CopySpec, LayoutSpec, MmaSpec, TVMap, TVSpec
@@ -25,8 +26,6 @@ SIDES = (64, 32, 24, 16, 12, 8, 4, 2)
 """Sides to which a figure is cropped."""
 MOST_BLANK = 0.5
 """The most of a figure's cells that may be blank."""
-OWNERS = 16
-"""The most owners that a blank may have, since all are to be written."""
 PT_MM = 25.4 / 72.27
 
 
@@ -181,8 +180,9 @@ def _cells(view: View, key: str) -> list[Cell]:
 
 
 def _askable(view: View, cell: Cell) -> bool:
+    """Whether a cell's owners, all of which are to be written, are few enough for that."""
     operand = view.maps.get(cell[0])
-    return operand is None or 1 <= int(operand.owner_counts[cell[1], cell[2]]) <= OWNERS
+    return operand is None or 1 <= int(operand.owner_counts[cell[1], cell[2]]) <= LISTED
 
 
 def position(panel: Panel, cell: Cell) -> tuple[int, int]:

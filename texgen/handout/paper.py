@@ -7,7 +7,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from texgen.handout.figure import MARGIN, position, with_blanks
-from texgen.handout.sheet import LINES, Handout, Section, blank_answer, heading, layouts, localised, notes, plain
+from texgen.handout.sheet import (
+    LINES,
+    Handout,
+    Section,
+    blank_answer,
+    heading,
+    layouts,
+    localised,
+    notes,
+    owners,
+    plain,
+)
 from texgen.render.environment import fill
 from texgen.render.tex import tikz
 from texgen.specs import LayoutSpec
@@ -70,12 +81,18 @@ def _section(section: Section, handout: Handout, key: bool, number: int, templat
         "heading": heading(section, catalogue), "notes": [plain(n) for n in notes(section, catalogue)], "figure": drawn,
         "task": plain(catalogue.say(f"sheet.blank-{blank}")) if section.blanks else [],
         "blanks": [
-            (b.letter, blank_answer(section, b, catalogue.say("sheet.colon"), catalogue.say("list.separator"))) for b in section.blanks
+            (b.letter, blank_answer(section, b, catalogue.say("sheet.colon"), catalogue.say("list.separator")), _a_line(len(owners(section, b))))
+            for b in section.blanks
         ],
         "questions": [_question(q, handout, number + i + 1) for i, q in enumerate(section.questions)],
         "letters": [(b.cell[0], *position(section.view.panels[b.cell[0]], b.cell), b.letter) for b in section.blanks],
         "layouts": layouts(section), "marked": bool(section.marked),
     }  # fmt: skip
+
+
+def _a_line(owners: int) -> int:
+    """How many blanks share a line, so that each has room for its owners to be written."""
+    return 3 if owners <= 2 else 2 if owners <= 4 else 1
 
 
 def _question(question: Question, handout: Handout, number: int) -> dict[str, Any]:

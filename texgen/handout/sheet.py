@@ -18,7 +18,7 @@ from texgen.handout.dice import Dice
 from texgen.handout.figure import Blank, Shown
 from texgen.handout.questions import DIFFICULTIES, LEVELS, Askable, Cell, Question, View, choose, kinds
 from texgen.layouts import Swizzle
-from texgen.specs import CopySpec, LayoutSpec, MmaSpec, Spec, TVSpec
+from texgen.specs import CopySpec, LayoutSpec, MmaSpec, Owner, Spec, TVSpec
 from texgen.words import ADDRESSES, role
 
 LINES = {"easy": 1, "medium": 2, "hard": 3}
@@ -146,15 +146,21 @@ def heading(section: Section, catalogue: Catalogue) -> str:
     return f"{spec.name or catalogue.say('panel.TV')}  {tile[0]}×{tile[1]}"
 
 
+def owners(section: Section, blank: Blank) -> list[Owner]:
+    """The owners of a blank; none of an offset."""
+    key, row, column = blank.cell
+    operand = section.view.maps.get(key)
+    return operand.owners(row, column) if operand is not None else []
+
+
 def blank_answer(section: Section, blank: Blank, colon: str = ": ", comma: str = ", ") -> str:
     """``C(3,5): T13 V1``, with every owner; of an offset the coordinate and the offset."""
     key, row, column = blank.cell
-    operand = section.view.maps.get(key)
-    if operand is None:
+    if key not in section.view.maps:
         return f"({row},{column}){colon}{blank.label[0]}"
-    own = operand.owners(row, column)
+    own = owners(section, blank)
     if len(blank.label) == 1:
-        return f"{element(key, row, column)}{colon}{' '.join(f'T{o.thread}' for o in own)}"
+        return f"{element(key, row, column)}{colon}{comma.join(f'T{o.thread}' for o in own)}"
     return f"{element(key, row, column)}{colon}{comma.join(f'T{o.thread} V{o.value}' for o in own)}"
 
 
