@@ -374,6 +374,24 @@ def test_difficulty_picks_its_own_questions(level):
 
 
 @pytest.mark.parametrize("name", CASES)
+def test_every_rule_of_a_worked_answer_gives_its_element(name):
+    """Each ``T = 5, V = 1 gives C(1,3)`` by the rule printed before it; what an answer names, its work comes to."""
+    handout = made(name, questions=12)
+    for question in handout.sections[0].questions:
+        rules: tuple[str, ...] = ()
+        for key, values in question.steps:
+            said = handout.catalogue.say(f"work.{key}", **values)
+            if key == "rule":
+                rules = re.fullmatch(r"By the rule \w = `(.*)`, \w = `(.*)`:", said).groups()
+            if key == "put":
+                t, v, row, column = map(int, re.fullmatch(r"T = (\d+), V = (\d+) gives \w?\((\d+),(\d+)\)\.", said).groups())
+                assert [eval(r, {"T": t, "V": v}) for r in rules] == [row, column]
+        work = " ".join(handout.catalogue.say(f"work.{key}", **values) for key, values in question.steps)
+        assert "…" not in work or question.kind in ("kept", "line-threads")
+        assert " as V" not in work or name == "transposed", "where there is a layout, its rule says why"
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_the_worked_answers_add_up(name):
     """Every equation in a worked answer holds, and the answer's numbers are among those that it comes to."""
     handout = made(name, questions=12)

@@ -105,6 +105,16 @@ def terms_of(operand: TVMap) -> tuple[list[Term], list[Term]] | None:
     return rule(layout, operand) or rule(_by_columns(layout, operand.tile), operand)
 
 
+def carried_terms_of(operand: TVMap) -> tuple[list[Term], list[Term]] | None:
+    """As ``terms_of``, also where a mode runs past the end of a column into the next: ``256:1`` in a tile of 16 rows."""
+    layout = layout_of(operand)
+    if (found := terms_of(operand)) is not None or layout is None:
+        return found
+    modes = [[x for n, d in flat(m.shape, m.stride) for x in _split(n, int(d), operand.tile[0])] for m in (layout.mode(0), layout.mode(1))]  # type: ignore[arg-type]
+    shape, stride = (tuple(tuple(leaf[i] for leaf in mode) for mode in modes) for i in (0, 1))
+    return rule(Layout(shape, stride), operand)
+
+
 def _by_columns(layout: Layout, tile: tuple[int, int]) -> Layout:
     """The layout with offsets along the rows turned into ones down the columns, digit by digit."""
     rows, columns = tile

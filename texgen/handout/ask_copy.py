@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from texgen.handout.ask_tv import element, once_each, words
+from texgen.handout.ask_tv import element, once_each, owner_steps
 from texgen.handout.questions import Kind, Question, View
 from texgen.specs import CopySpec, TVMap, dtype_bits
 from texgen.words import ADDRESSES, matrix_side, role
@@ -38,12 +38,7 @@ def move(view: View, key: str) -> Question | None:
         return None
     row, column = view.dice.pick(cells)
     reads, gets = source.owners(row, column)[0], destination.owners(row, column)[0]
-    steps = tuple(
-        ("address", {"thread": o.thread, "element": element(x, row, column)})
-        if role(view.spec, x) == ADDRESSES
-        else ("holds", {"thread": o.thread, "value": o.value, "element": element(x, row, column), **words(view, x)})
-        for x, o in (("S", reads), ("D", gets))
-    )
+    steps = tuple(step for x in "SD" for step in owner_steps(view, x, row, column))
     return Question(
         _form(view, "move", "move-load", "move-store"), "medium", {"row": row, "column": column}, [reads.thread, gets.thread],
         {"source": element("S", row, column), "destination": element("D", row, column), "reads": reads.thread, "gets": gets.thread},
@@ -93,8 +88,8 @@ def matrix(view: View, key: str) -> Question | None:
     values = {"element": element(side, row, column), "last": operand.threads // 8 - 1, "matrix": thread // 8, "row": thread % 8,
               "thread": thread}  # fmt: skip
     return Question(
-        "matrix", "medium", {"operand": side, "row": row, "column": column}, [thread // 8, thread % 8], values, (("matrix", values),),
-        frozenset({(side, row, column)}),
+        "matrix", "medium", {"operand": side, "row": row, "column": column}, [thread // 8, thread % 8], values,
+        (*owner_steps(view, side, row, column), ("matrix", values)), frozenset({(side, row, column)}),
     )  # fmt: skip
 
 

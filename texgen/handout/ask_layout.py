@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -68,7 +69,9 @@ def offset_steps(spec: LayoutSpec, row: int, column: int) -> tuple[Step, ...]:
     steps: list[Step] = [
         ("digits", {"what": f"{axis} = {index}", **part}) for (axis, index, _), part in zip(modes, parts, strict=True)
     ]
-    return (*steps, ("sum", {"terms": " + ".join(str(p["sum"]) for p in parts), "total": total}))
+    if len(parts) > 1:
+        steps.append(("sum", {"terms": " + ".join(str(p["sum"]) for p in parts), "total": total}))
+    return tuple(steps)
 
 
 def _pick(view: View, key: str) -> tuple[int, int] | None:
@@ -156,8 +159,8 @@ def distinct(view: View, key: str) -> Question | None:
     if spec.coords or count == table.size or not _known(view):
         return None
     layout = plain_part(spec)
-    still = [str(n) for n, d in flat(layout.shape, layout.stride) if d == 0 and n > 1] if layout is not None else []
-    step: Step = ("repeats", {"cells": table.size, "distinct": count, "still": still}) if still else ("count", {"n": count})
+    still = math.prod(n for n, d in flat(layout.shape, layout.stride) if d == 0) if layout is not None else 1
+    step: Step = ("repeats", {"cells": table.size, "distinct": count, "n": still}) if count * still == table.size else ("count", {"n": count})
     return Question("distinct", "medium", {}, count, {"n": count}, (step,), asks=frozenset({"distinct"}))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from texgen.figures.caption import AXES
-from texgen.handout.ask_tv import element, words
+from texgen.handout.ask_tv import element, owner_steps
 from texgen.handout.questions import Kind, Question, View
 from texgen.specs import MmaSpec, dtype_bits
 from texgen.words import index_formula, layout_of
@@ -82,9 +82,7 @@ def meet(view: View, key: str) -> Question | None:
         return None
     values = {"c": element("C", row, column), "a": element("A", row, depth), "b": element("B", column, depth), "k": depth,
               "a_threads": [f"T{t}" for t in threads["A"]], "b_threads": [f"T{t}" for t in threads["B"]]}  # fmt: skip
-    steps = tuple(
-        ("holds", {"thread": o.thread, "value": o.value, "element": element(x, *places[x]), **words(view, x)}) for x in "AB" for o in found[x]
-    )
+    steps = tuple(step for x in "AB" for step in owner_steps(view, x, *places[x]))
     subject = {"row": row, "column": column, "k": depth}
     if shown:
         cells = frozenset((x, *places[x]) for x in "AB" if view.shows(x, *places[x]))

@@ -13,7 +13,7 @@ from texgen.handout.catalogue import Key
 from texgen.handout.questions import ADDRESSED, HELD, Kind, Question, Step, View
 from texgen.layouts import Layout, flat, text
 from texgen.specs import TVMap, dtype_bits
-from texgen.words import by_rows, index_formula, index_table, layout_of, role, terms_of
+from texgen.words import by_rows, carried_terms_of, index_formula, index_table, layout_of, role
 
 LISTED = 8
 """The most threads or elements that an answer lists."""
@@ -47,30 +47,23 @@ def place(key: str, operand: TVMap, thread: int, value: int) -> tuple[int, int]:
     return index % operand.tile[0], index // operand.tile[0]
 
 
-def held(key: str, operand: TVMap, thread: int) -> list[str]:
-    """The elements of a thread by value: ``V0 → C(1,2)``."""
-    shown = [f"V{v} → {element(key, *place(key, operand, thread, v))}" for v in range(min(operand.values, LISTED))]
-    return [*shown, "…"] if operand.values > LISTED else shown
-
-
-def where_steps(view: View, key: str, thread: int, value: int) -> tuple[Step, ...]:
-    """How (thread, value) comes to its element: by the closed form, or where there is none by the table's row."""
+def where_steps(view: View, key: str, *pairs: tuple[int, int]) -> tuple[Step, ...]:
+    """How (thread, value) pairs come to their elements: by the closed form, or where there is none read from the table."""
     operand = view.maps[key]
-    row, column = place(key, operand, thread, value)
-    found = terms_of(operand)
-    if found is None:
-        return (_row(view, key, thread),)
-    down, across = AXES[key]
-    rules = [" + ".join(map(str, terms)) or "0" for terms in found]
-    return (
-        ("rule", {"down": down, "across": across, "row_rule": rules[0], "column_rule": rules[1]}),
-        ("put", {"thread": thread, "value": value, "element": element(key, row, column)}),
+    found = carried_terms_of(operand)
+    if found is not None:
+        down, across = AXES[key]
+        rules = [" + ".join(map(str, terms)) or "0" for terms in found]
+        puts = (("put", {"thread": t, "value": v, "element": element(key, *place(key, operand, t, v))}) for t, v in pairs)
+        return (("rule", {"down": down, "across": across, "row_rule": rules[0], "column_rule": rules[1]}), *puts)
+    return tuple(
+        ("holds", {"thread": t, "value": v, "element": element(key, *place(key, operand, t, v)), **words(view, key)}) for t, v in pairs
     )
 
 
-def _row(view: View, key: str, thread: int) -> Step:
-    """A thread's row of the table."""
-    return "row", {"thread": thread, "elements": held(key, view.maps[key], thread), **words(view, key)}
+def owner_steps(view: View, key: str, row: int, column: int) -> tuple[Step, ...]:
+    """How every owner of an element comes to it."""
+    return where_steps(view, key, *((o.thread, o.value) for o in view.maps[key].owners(row, column)))
 
 
 def _cell(view: View, key: str, low: int, high: int) -> tuple[int, int] | None:
@@ -91,7 +84,7 @@ def owner(view: View, key: str) -> Question | None:
     own = view.maps[key].owners(*cell)[0]
     return Question(
         "owner", "easy", _about(key, *cell), own.thread, {"element": element(key, *cell), "thread": own.thread, "value": own.value, **words(view, key)},
-        where_steps(view, key, own.thread, own.value), frozenset({(key, *cell)}),
+        where_steps(view, key, (own.thread, own.value)), frozenset({(key, *cell)}),
     )  # fmt: skip
 
 
@@ -100,7 +93,7 @@ def warp(view: View, key: str) -> Question | None:
     if operand.threads <= WARP or (cell := _cell(view, key, 1, 1)) is None:
         return None
     own = operand.owners(*cell)[0]
-    steps = (*where_steps(view, key, own.thread, own.value), ("warp", {"thread": own.thread, "warp": own.thread // WARP}))
+    steps = (*where_steps(view, key, (own.thread, own.value)), ("warp", {"thread": own.thread, "warp": own.thread // WARP}))
     return Question(
         "warp", "medium", _about(key, *cell), own.thread // WARP, {"element": element(key, *cell), "warp": own.thread // WARP, **words(view, key)},
         steps, frozenset({(key, *cell)}),
@@ -116,11 +109,10 @@ def owners(view: View, key: str) -> Question | None:
     threads = sorted({o.thread for o in found})
     if len(threads) < 2:
         return None
-    steps = tuple(("holds", {"thread": o.thread, "value": o.value, "element": element(key, *cell), **words(view, key)}) for o in found)
     return Question(
         "owners", "medium", _about(key, *cell), threads,
-        {"element": element(key, *cell), "threads": [f"T{t}" for t in threads], "n": len(threads), **words(view, key)}, steps,
-        frozenset({(key, *cell)}),
+        {"element": element(key, *cell), "threads": [f"T{t}" for t in threads], "n": len(threads), **words(view, key)},
+        owner_steps(view, key, *cell), frozenset({(key, *cell)}),
     )  # fmt: skip
 
 
@@ -135,7 +127,7 @@ def value(view: View, key: str) -> Question | None:
     return Question(
         "value", "medium", _about(key, *cell, thread=own.thread), own.value,
         {"element": element(key, *cell), "thread": own.thread, "value": own.value, **words(view, key)},
-        where_steps(view, key, own.thread, own.value), frozenset({(key, *cell)}),
+        where_steps(view, key, (own.thread, own.value)), frozenset({(key, *cell)}),
     )  # fmt: skip
 
 
@@ -149,12 +141,10 @@ def elements(view: View, key: str) -> Question | None:
         places = [place(key, operand, thread, v) for v in range(operand.values)]
         if all(view.shows(key, *p) for p in places):
             names = [element(key, *p) for p in places]
-            rule = where_steps(view, key, thread, 0)
-            steps = (*rule[:1], *(("put", {"thread": thread, "value": v, "element": e}) for v, e in enumerate(names)))
             return Question(
                 "elements", "medium", {"operand": key, "thread": thread}, [list(p) for p in places],
-                {"operand": name(key), "thread": thread, "elements": names, **words(view, key)}, steps if len(rule) > 1 else rule,
-                frozenset((key, *p) for p in places), found=True,
+                {"operand": name(key), "thread": thread, "elements": names, **words(view, key)},
+                where_steps(view, key, *((thread, v) for v in range(operand.values))), frozenset((key, *p) for p in places), found=True,
             )  # fmt: skip
     return None
 
@@ -180,7 +170,7 @@ def one_element(view: View, key: str) -> Question | None:
     return Question(
         "element", "easy", {"operand": key, "thread": thread, "value": val}, [row, column],
         {"operand": name(key), "thread": thread, "value": val, "element": element(key, row, column), **words(view, key)},
-        where_steps(view, key, thread, val), frozenset({(key, row, column)}), found=True,
+        where_steps(view, key, (thread, val)), frozenset({(key, row, column)}), found=True,
     )  # fmt: skip
 
 
@@ -328,7 +318,7 @@ def span(view: View, key: str) -> Question | None:
                 "span", "medium", {"operand": key, "thread": thread, "axis": axis}, max(along) - min(along),
                 {"operand": name(key), "thread": thread, "axis": AXES[key][axis], "distance": max(along) - min(along),
                  **words(view, key)},
-                (_row(view, key, thread),
+                (*where_steps(view, key, *((thread, along.index(x)) for x in (min(along), max(along)))),
                  ("span", {"axis": AXES[key][axis], "low": min(along), "high": max(along), "distance": max(along) - min(along)})),
             )  # fmt: skip
     return None
@@ -354,7 +344,7 @@ def address(view: View, key: str) -> Question | None:
     own = view.maps[key].owners(*cell)[0]
     return Question(
         "address", "easy", _about(key, *cell), own.thread, {"element": element(key, *cell), "thread": own.thread},
-        where_steps(view, key, own.thread, own.value), frozenset({(key, *cell)}),
+        where_steps(view, key, (own.thread, own.value)), frozenset({(key, *cell)}),
     )  # fmt: skip
 
 
