@@ -57,6 +57,9 @@ CASES = {
     "tensor memory rows": ("SM90_U16x4_STSM_T", {}, 25),
     "transposed": (TRANSPOSE, {}, 26),
     "large": ("(128,128):(128,1)", {"dtype": "f32"}, 21),
+    "backwards": ("(8,4):(-1,8)", {}, 27),
+    "bits": ("SM80_16x8x256_S32U1U1S32_TN_XORPOPC", {}, 28),
+    "swizzle of one bit": ("S<1,4,3> o 0 o (32,32):(32,1)", {"dtype": "e4m3"}, 29),
     "coordinates": ("(4,8):(1@1,1@0)", {}, 22),
 }  # fmt: skip
 SEEDS = (0, 1, 2)
@@ -71,7 +74,7 @@ def made(name: str, seed: int = 0, **options):
 def asked(handout, question) -> tuple[str, str]:
     """The printed question and answer."""
     say = handout.catalogue.say
-    return tuple(say(f"question.{question.kind}.{part}", **question.values) for part in ("ask", "answer"))
+    return tuple(say(f"question.{question.kind}.{part}", **question.values).replace("−", "-") for part in ("ask", "answer"))
 
 
 # --- the second route
@@ -110,7 +113,7 @@ class Table:
 HOLD = r"(?:hold|read|get)"
 """What a thread does with an element; which of them is tested apart."""
 E = r"(\w*)\((\d+),(\d+)\)"
-LOAD = r"A load by lanes 0 to (\d+) takes (\d+) bytes a lane; lane by lane they begin at (.*?)\. "
+LOAD = r"In one load, lanes 0 to (\d+) take (\d+)-byte pieces; lane by lane they begin at (.*?)\. "
 
 
 def letter_of(text: str) -> str:
@@ -226,7 +229,7 @@ def _span(table: Table, _, operand: str, thread: str, axis: str, __) -> list[str
     return [str(max(along) - min(along))]
 
 
-def _registers(table: Table, _, operand: str, bits: str) -> list[str]:
+def _registers(table: Table, _, bits: str, operand: str) -> list[str]:
     own = table.operand(letter_of(operand))
     assert own.get("dtype") and width_of(own["dtype"]) == int(bits)
     n = len(own["tv"][0]) * int(bits) // 32
@@ -293,9 +296,9 @@ ROUTES = {
     r"The thread-value layout of (.+) maps \(T, V\) to the index (.+?)\. .* thread mode, .*": lambda t, q, x, f: stride(t, x, f, 0),
     rf"How many different threads {HOLD} elements of (.+) with (\w) = (\d+)\?": _line,
     rf"Take the elements of (.+) that T(\d+) {HOLD}s\. How much larger is their largest (\w) than their smallest( ?)\?": _span,
-    r"How many 32-bit registers do the values of (.+) take in one thread, packed without gaps \((\d+) bits a value\)\?": _registers,
+    r"How many 32-bit registers do the (\d+)-bit values of (.+) take in one thread, packed without gaps\?": _registers,
     r"How many multiplications of an element of A by an element of B does the whole tile take\?": lambda t, q: [str(sum(1 for _ in itertools.product(*map(range, t.data["tile_mnk"]))))],
-    r"How many bytes does the tile of (\w) take \((\d+)×(\d+) elements of (\d+) bits\)\?": _bytes,
+    r"How many bytes does the tile of (\w) \((\d+)×(\d+)\) take with (\d+)-bit elements\?": _bytes,
     r"How many (\d+)×(\d+)×(\d+) atoms does it take to cover the tile of (\d+)×(\d+)×(\d+)\?": lambda t, q, a, b, c, m, n, k: [_count(int(m) // int(a) * (int(n) // int(b)) * (int(k) // int(c)), "atom")],
     rf"The sum for (C\(\d+,\d+\)) takes the product {E}·{E} at k = (\d+)\. Which threads hold .*": _meet,
     rf"The sum for (C\(\d+,\d+\)) takes the product {E}·{E} at k = (\d+)\. The thread-value layouts are .*": _meet,
@@ -308,7 +311,7 @@ ROUTES = {
     rf"Which thread reads {E} from the source, and which thread names the address of the row that this element goes to \({E}\)\?": lambda t, q, _s, r, c, _d, r2, c2: [
         f"T{a} reads it, T{b} names the address" for a in t.threads("S", int(r), int(c)) for b in t.threads("D", int(r2), int(c2)) if (r, c) == (r2, c2)],
     r"How many of the elements (?:that T(\d+) reads|whose address T(\d+) names) .*": _kept,
-    r"How many bytes does each thread read from the source \(an element has (\d+) bits\)\?": lambda t, q, b: [_count(len(set(row)) * int(b) // 8, "byte") for row in t.operand("S")["tv"]],
+    r"How many bytes of (\d+)-bit elements does each thread read from the source\?": lambda t, q, b: [_count(len(set(row)) * int(b) // 8, "byte") for row in t.operand("S")["tv"]],
     rf"Shared memory is moved as 8×8 matrices, 0 to (\d+), .* Which matrix does {E} lie in, and in which row of it\?": _matrix,
     r"Which offset does the layout give for \((\d+),(\d+)\)\?": lambda t, q, r, c: [str(by_layout(t.data["layout"], int(r), int(c)))],
     r"Which offset does \((\d+),(\d+)\) have before the swizzle\?": lambda t, q, r, c: [str(by_layout(t.data["layout"].split(" o ")[-1], int(r), int(c)))],

@@ -12,7 +12,7 @@ import numpy as np
 from texgen.banks import BANK_BYTES, Access, access, bank, lanes_per_phase
 from texgen.errors import TexgenError
 from texgen.figures.banks import before
-from texgen.handout.ask_tv import digits
+from texgen.handout.ask_tv import digits, signed
 from texgen.handout.questions import Kind, Question, Step, View
 from texgen.layouts import ComposedLayout, IntArray, Layout, flat
 from texgen.sources.smem import element_swizzle
@@ -70,7 +70,7 @@ def offset_steps(spec: LayoutSpec, row: int, column: int) -> tuple[Step, ...]:
         ("digits", {"what": f"{axis} = {index}", **part}) for (axis, index, _), part in zip(modes, parts, strict=True)
     ]
     if len(parts) > 1:
-        steps.append(("sum", {"terms": " + ".join(str(p["sum"]) for p in parts), "total": total}))
+        steps.append(("sum", {"terms": " + ".join(signed(p["sum"]) for p in parts), "total": total}))
     return tuple(steps)
 
 
@@ -176,7 +176,8 @@ def step_of(view: View, key: str) -> Question | None:
         return None
     table = plain_table(spec)
     first, second = int(table[cell]), int(table[after])
-    values = {"first": f"({cell[0]},{cell[1]})", "second": f"({after[0]},{after[1]})", "a": first, "b": second, "step": second - first}
+    values = {"first": f"({cell[0]},{cell[1]})", "second": f"({after[0]},{after[1]})", "a": first, "b": second, "step": second - first,
+              "less": signed(first)}  # fmt: skip
     return Question(
         "step-before" if spec.plain is not None else "step", "easy", _about(*cell, axis=axis), second - first, values, (("step", values),),
         frozenset({(panel, *cell), (panel, *after)}),
@@ -251,7 +252,7 @@ def swizzle_steps(spec: LayoutSpec, x: int) -> tuple[Step, ...]:
     return (
         ("binary", {"x": x, "bits": binary(x, width)}),
         ("xor", {"high": high, "high_end": high + bits - 1, "low": low, "low_end": low + bits - 1, "source": binary(source, bits),
-                 "target": binary(target, bits), "result": binary(source ^ target, bits)}),
+                 "target": binary(target, bits), "result": binary(source ^ target, bits), "n": bits}),
         ("swizzled", {"bits": binary(y, width), "y": y}),
     )  # fmt: skip
 

@@ -202,6 +202,11 @@ def compute(view: View, key: str) -> Question | None:
     )  # fmt: skip
 
 
+def signed(x: int) -> str:
+    """A number as a term of a sum or product: ``(−2)``."""
+    return str(x) if x >= 0 else f"(−{-x})"
+
+
 def digits(layout: Layout, index: int) -> Mapping[str, Any]:
     """An index in a mode's mixed radix, and the offset that its strides make of it: placeholders of ``work.digits``."""
     parts, total, terms = [], 0, []
@@ -209,7 +214,7 @@ def digits(layout: Layout, index: int) -> Mapping[str, Any]:
     for n, d in modes:
         digit, index = index % n, index // n
         parts.append(str(digit))
-        terms.append(f"{digit}·{d}")
+        terms.append(f"{digit}·{signed(int(d))}")  # type: ignore[arg-type]
         total += digit * int(d)  # type: ignore[arg-type]
     return {"digits": f"({','.join(parts)})", "shape": text(layout.shape), "stride": text(layout.stride),
             "terms": " + ".join(terms), "sum": total}  # fmt: skip

@@ -64,7 +64,7 @@ class Catalogue:
             return self.strings[value.name][0]
         if isinstance(value, list | tuple):
             return self.strings["list.separator"][0].join(map(str, value))
-        return str(value)
+        return str(value).replace("-", "−") if isinstance(value, int) else str(value)
 
 
 def load(language: str = FALLBACK, path: Path | None = None) -> Catalogue:

@@ -228,7 +228,12 @@ def _drawn_note(section: Section, catalogue: Catalogue) -> list[str]:
         return []
     others = [x for x in spec.operands() if x not in shown]
     asked = any(q.subject.get("operand") in others or q.kind == "meet-layouts" for q in section.questions)
-    return [catalogue.say("sheet.drawn", drawn=list(shown), others=others)] if asked else []
+    return [catalogue.say("sheet.drawn", drawn=_both(list(shown), catalogue), others=_both(others, catalogue))] if asked else []
+
+
+def _both(letters: Sequence[str], catalogue: Catalogue) -> str:
+    """``A and C``, or the one there is."""
+    return letters[0] if len(letters) == 1 else catalogue.say("list.pair", first=letters[0], second=letters[1])
 
 
 def _range(panel: Any, section: Section) -> str:
