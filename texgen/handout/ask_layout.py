@@ -27,7 +27,7 @@ def _spec(view: View) -> LayoutSpec:
 
 
 def plain_part(spec: LayoutSpec) -> Layout | None:
-    """The layout before any swizzle, where its text gives this very table of offsets."""
+    """The layout before any swizzle, where its text gives this very table of offsets, up to the one of (0,0)."""
     from texgen.sources.text import parse_layout
 
     try:
@@ -35,11 +35,11 @@ def plain_part(spec: LayoutSpec) -> Layout | None:
     except TexgenError:
         return None
     if isinstance(layout, ComposedLayout):
-        layout = layout.outer if layout.offset == 0 else None
+        layout = layout.outer
     if not isinstance(layout, Layout) or layout.is_coordinate or layout.rank > 2:
         return None
-    table = spec.offsets if spec.plain is None else spec.plain
-    return layout if np.array_equal(layout.table(), table) else None
+    table = plain_table(spec)
+    return layout if np.array_equal(layout.table() + table[0, 0], table) else None
 
 
 def plain_table(spec: LayoutSpec) -> IntArray:
@@ -69,8 +69,12 @@ def offset_steps(spec: LayoutSpec, row: int, column: int) -> tuple[Step, ...]:
     steps: list[Step] = [
         ("digits", {"what": f"{axis} = {index}", **part}) for (axis, index, _), part in zip(modes, parts, strict=True)
     ]
-    if len(parts) > 1:
-        steps.append(("sum", {"terms": " + ".join(signed(p["sum"]) for p in parts), "total": total}))
+    terms = [p["sum"] for p in parts]
+    if origin := int(plain_table(spec)[0, 0]):
+        steps.insert(0, ("origin", {"offset": origin}))
+        terms.insert(0, origin)
+    if len(terms) > 1:
+        steps.append(("sum", {"terms": " + ".join(map(signed, terms)), "total": total}))
     return tuple(steps)
 
 

@@ -66,10 +66,15 @@ def owner_steps(view: View, key: str, row: int, column: int) -> tuple[Step, ...]
     return where_steps(view, key, *((o.thread, o.value) for o in view.maps[key].owners(row, column)))
 
 
+def _cells(view: View, key: str) -> list[tuple[int, int]]:
+    """The cells that are shown but (0,0), whose T0 V0 asks nothing."""
+    return [c for c in view.cells(key) if c != (0, 0)]
+
+
 def _cell(view: View, key: str, low: int, high: int) -> tuple[int, int] | None:
     """A shown cell with ``low`` to ``high`` owners."""
     operand = view.maps[key]
-    good = [(r, c) for r, c in view.cells(key) if low <= operand.owner_counts[r, c] <= high]
+    good = [(r, c) for r, c in _cells(view, key) if low <= operand.owner_counts[r, c] <= high]
     return view.dice.pick(good) if good and operand.threads > 1 else None
 
 
@@ -152,7 +157,7 @@ def elements(view: View, key: str) -> Question | None:
 def _pair(view: View, key: str) -> tuple[int, int, int, int] | None:
     """(thread, value, row, column) of a shown element."""
     operand = view.maps[key]
-    if operand.threads < 2 or not (cells := view.cells(key)):
+    if operand.threads < 2 or not (cells := _cells(view, key)):
         return None
     row, column = view.dice.pick(cells)
     found = operand.owners(row, column)
@@ -300,6 +305,8 @@ def line_threads(view: View, key: str) -> Question | None:
     along = operand.tile[1 - axis]
     cells = [(i, j) if axis == 0 else (j, i) for j in range(along)]
     threads = sorted({o.thread for c in cells for o in operand.owners(*c)})
+    if not threads:
+        return None
     axis_name = AXES[key][axis]
     listed = [f"T{t}" for t in threads[:32]] + (["…"] if len(threads) > 32 else [])
     return Question(

@@ -27,6 +27,8 @@ SIDES = (64, 32, 24, 16, 12, 8, 4, 2)
 MOST_BLANK = 0.5
 """The most of a figure's cells that may be blank."""
 PT_MM = 25.4 / 72.27
+NOBODY = "–"
+"""The label of a cell without an owner."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def show(spec: Askable, paper: str, dice: Dice, wanted: str = "") -> Shown | Non
             return None
     best: Shown | None = None
     for options in _choices(spec, dice, list(held)):
-        made = _fitted(draw(spec, options), paper)
+        made = _fitted(_with_holes(draw(spec, options)), paper)
         if made.label_pt >= SMALLEST_PT:
             return made
         best = made
@@ -110,6 +112,18 @@ def _fitted(figure: Figure, paper: str) -> Shown:
     return Shown(figure, round(cell * across, 2))
 
 
+def _with_holes(figure: Figure) -> Figure:
+    """The figure with a dash in cells that nobody owns, since on a sheet an empty cell is one to fill in."""
+    panels = []
+    for panel in figure.panels:
+        holes = np.argwhere(panel.fill == HOLE) if panel.lines else ()
+        lines = [[list(row) for row in line] for line in panel.lines]
+        for r, c in holes:
+            lines[0][r][c] = NOBODY
+        panels.append(replace(panel, lines=tuple(lines)) if len(holes) else panel)
+    return replace(figure, panels=tuple(panels))
+
+
 def panels_of(figure: Figure) -> dict[str, Panel]:
     return {p.key: p for p in figure.panels if p.lines}
 
@@ -144,7 +158,7 @@ def decoys(view: View, questions: Sequence[Question]) -> frozenset[Cell]:
     taken = frozenset(c for q in questions for c in q.cells)
     out: set[Cell] = set()
     for key, count in decoy_counts(view, questions).items():
-        out |= set(view.dice.shuffled(c for c in _cells(view, key) if c not in taken)[:count])
+        out |= set(view.dice.shuffled(c for c in _cells(view, key) if c not in taken and _owners(view, c))[:count])
     return frozenset(out)
 
 
@@ -181,8 +195,13 @@ def _cells(view: View, key: str) -> list[Cell]:
 
 def _askable(view: View, cell: Cell) -> bool:
     """Whether a cell's owners, all of which are to be written, are few enough for that."""
+    return 1 <= _owners(view, cell) <= LISTED
+
+
+def _owners(view: View, cell: Cell) -> int:
+    """How many owners a cell has; of an offset one, its value."""
     operand = view.maps.get(cell[0])
-    return operand is None or 1 <= int(operand.owner_counts[cell[1], cell[2]]) <= LISTED
+    return 1 if operand is None else int(operand.owner_counts[cell[1], cell[2]])
 
 
 def position(panel: Panel, cell: Cell) -> tuple[int, int]:

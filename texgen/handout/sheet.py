@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from texgen.errors import TexgenError, UsageError
 from texgen.figures import Figure
 from texgen.figures.caption import AXES, plural
@@ -180,17 +182,23 @@ def notes(section: Section, catalogue: Catalogue) -> list[str]:
     out = []
     if isinstance(spec, LayoutSpec):
         out.append(catalogue.say("sheet.label-coords" if spec.coords else "sheet.label-layout"))
+        if len(spec.shape) == 1:
+            out.append(catalogue.say("sheet.label-row"))
         if spec.bits:
             out.append(catalogue.say("sheet.element-bits", bits=spec.bits, n=spec.bits))
         if any(q.kind in ("swizzle", "unswizzle", "saved", "stay") for q in section.questions):
-            out.append(_swizzle_note(spec, catalogue))
+            out += _swizzle_notes(spec, catalogue)
         if any(q.kind in BANK_KINDS for q in section.questions):
             out.append(catalogue.say("sheet.banks"))
+            if spec.plain is not None:
+                out.append(catalogue.say("sheet.banks-after"))
     elif view.panels:
         out.append(catalogue.say("sheet.threads", n=max(m.threads for m in view.maps.values())))
         out += _label_notes(section, catalogue)
         if any(p.shared is not None for p in view.panels.values()):
             out.append(catalogue.say("sheet.label-shared"))
+        if any(line[r][c] == pictures.NOBODY for p in view.panels.values() for line in p.lines[:1] for r, c in np.ndindex(p.fill.shape)):
+            out.append(catalogue.say("sheet.label-hole"))
         out += _drawn_note(section, catalogue)
     ranges = list(dict.fromkeys(r for p in view.panels.values() if (r := _range(p, section))))
     if ranges:
@@ -198,13 +206,16 @@ def notes(section: Section, catalogue: Catalogue) -> list[str]:
     return out
 
 
-def _swizzle_note(spec: LayoutSpec, catalogue: Catalogue) -> str:
+def _swizzle_notes(spec: LayoutSpec, catalogue: Catalogue) -> list[str]:
+    """The swizzle on elements, as the offsets are; where it stands in the layout on bytes, that too."""
     from texgen.sources.smem import element_swizzle
 
     s: Swizzle | None = element_swizzle(spec)
     assert s is not None
     high, low = (s.base + s.shift, s.base) if s.shift >= 0 else (s.base, s.base - s.shift)
-    return catalogue.say("sheet.swizzle", swizzle=str(s), bits=s.bits, n=s.bits, high=high, low=low)
+    given = str(Swizzle(*spec.swizzle)) if spec.swizzle else str(s)
+    out = [catalogue.say("sheet.swizzle-bytes", given=given)] if given != str(s) else []
+    return [*out, catalogue.say("sheet.swizzle", swizzle=str(s), bits=s.bits, n=s.bits, high=high, low=low)]
 
 
 def _label_notes(section: Section, catalogue: Catalogue) -> list[str]:
@@ -245,7 +256,11 @@ def _range(panel: Any, section: Section) -> str:
     down, across = ("i", "j") if isinstance(spec, LayoutSpec) else AXES[panel.key]
     rows, columns = (panel.columns, panel.rows) if panel.transposed else (panel.rows, panel.columns)
     lead = "" if isinstance(spec, LayoutSpec | TVSpec) else f"{panel.key} "
-    return f"{lead}{down} 0–{int(rows[-1])}, {across} 0–{int(columns[-1])}"
+    return f"{lead}{down} {_to(int(rows[-1]))}, {across} {_to(int(columns[-1]))}"
+
+
+def _to(last: int) -> str:
+    return f"0–{last}" if last else "0"
 
 
 def layouts(section: Section) -> list[str]:
