@@ -663,6 +663,18 @@ def test_every_string_is_used_and_every_used_one_exists():
         assert used or group in ("level", "panel", "list", "verb") or re.match(r"sheet\.(blank|label)-", key), key
 
 
+def test_a_language_that_tex_has_no_letters_for_asks_for_a_font(tmp_path):
+    """Cyrillic stands in the source for lualatex; without fonts a sentence says so, and no sheet has [U+0423] on it."""
+    own = tmp_path / "ru.toml"
+    own.write_text('[sheet]\ntitle = "Упражнения"\n', encoding="utf-8")
+    with pytest.raises(TexgenError, match=r"language\.fonts"):
+        save(make(["(4,4):(4,1)"], SheetOptions(strings=own)), tmp_path / "sheet.pdf")
+    assert not (tmp_path / "sheet.pdf").exists()
+    own = tmp_path / "with fonts.toml"
+    own.write_text('[language]\nfonts = ["DejaVu Sans"]\n[sheet]\ntitle = "Упражнения"\n', encoding="utf-8")
+    assert "\\bfseries Упражнения\\par" in make(["(4,4):(4,1)"], SheetOptions(strings=own)).tex()
+
+
 def test_a_translation_replaces_strings_and_what_it_lacks_is_named(tmp_path):
     own = tmp_path / "de.toml"
     own.write_text('[language]\ncode = "de"\nplural = "n != 1"\n[sheet]\ntitle = "Übungen"\n[question.values]\nanswer = ["{n} Wert", "{n} Werte"]\n', encoding="utf-8")
@@ -751,5 +763,10 @@ def test_too_few_questions_are_said(tmp_path):
     assert len(handout.warnings) == 2 and "40" in handout.warnings[0] and "60" in handout.warnings[1]
     with pytest.raises(TexgenError, match="no hard question"):
         make(["SM100_128x64x16_F32F16F16_SS"], SheetOptions(difficulty="hard"))
+    with pytest.raises(TexgenError, match="nothing to ask of 1:0"):
+        make(["1:0"])
+    with pytest.raises(TexgenError, match="not about a timeline"):
+        make([{"kind": "timeline", "stages": 2, "k_tiles": 2, "k_blocks": 1, "program": [["copy", 0, 0], ["commit"]]}])
+    assert "no thread holds" in make(["SM100_128x64x16_F32F16F16_SS"]).warnings[1]
     with pytest.raises(UsageError):
         SheetOptions(difficulty="x")

@@ -56,7 +56,7 @@ def save(made: Handout, path: str | Path, engine: str | None = None, templates: 
     if path.suffix.lower() == ".tex":
         contents: list[str | bytes] = list(texts)
     else:
-        chosen = _engine(made, engine)
+        chosen = _engine(made, texts, engine)
         contents = [_pdf(made, text, chosen) for text in texts]
     paths = [path, key_path(path)]
     before = path.read_bytes() if path.is_file() else None
@@ -72,8 +72,9 @@ def save(made: Handout, path: str | Path, engine: str | None = None, templates: 
     return paths
 
 
-def _engine(made: Handout, wanted: str | None) -> str:
+def _engine(made: Handout, texts: Sequence[str], wanted: str | None) -> str:
     from texgen.render import engine as tex
+    from texgen.render.escape import one_line, unknown_characters
 
     if made.unicode:
         if wanted is not None and wanted not in UNICODE_ENGINES:
@@ -83,6 +84,8 @@ def _engine(made: Handout, wanted: str | None) -> str:
             missing = wanted or "lualatex"
             raise TexgenError(f"{made.catalogue.where} needs {missing}, which is not on the PATH: install it (on Debian and Ubuntu: {UNICODE_ENGINES[missing]}), or write a .tex.")
         return found[0]
+    if lost := unknown_characters("".join(texts)):
+        raise TexgenError(f"No TeX font has a part of the sheet's text ({one_line(lost[:20])}): name one that has it with --font, or in the catalogue's language.fonts.")
     chosen = tex.choose(wanted)
     if chosen is None:
         raise TexgenError(f"A handout's PDF needs TeX and none is on the PATH: install it (on Debian and Ubuntu: {tex.INSTALL}), or write a .tex.")

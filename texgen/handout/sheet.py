@@ -113,24 +113,30 @@ def handout(specs: Sequence[tuple[str, Spec]], options: SheetOptions | None = No
     sections = []
     for index, (name, spec) in enumerate(specs):
         if not isinstance(spec, Askable):
-            raise TexgenError(f"A handout asks about MMAs, copies, thread-value layouts and layouts, and {name or 'a target'} is a {spec.kind}.")
-        section = _section(name, spec, options, Dice(f"{options.seed}/{index}"))
+            raise TexgenError(f"A handout asks about MMAs, copies, thread-value layouts and layouts, not about a {spec.kind}{f', which {name} is' if name else ''}: texgen render draws it.")
+        section = _section(name, spec, options, catalogue, Dice(f"{options.seed}/{index}"))
         sections.append(section)
-        for what, asked, got in (("question", options.questions, len(section.questions)), ("blank", options.blanks, len(section.blanks))):
+        no_more = "there are no more" if options.difficulty == "mixed" else "there are no more of this difficulty"
+        no_room = "no more of its cells can be blank" if section.shown else "no thread holds a part of it, so there is no figure to fill in"
+        for what, asked, got, why in (
+            ("question", options.questions, len(section.questions), no_more), ("blank", options.blanks, len(section.blanks), no_room),
+        ):  # fmt: skip
             if got < asked:
-                warnings.append(f"{heading(section, catalogue)} has {plural(got, what)}, not the {asked} that were asked for: there are no more of this difficulty."
-                                if what == "question" else f"{heading(section, catalogue)} has {plural(got, 'blank')}, not the {asked} that were asked for: there is no room for more.")  # fmt: skip
+                warnings.append(f"{heading(section, catalogue)} has {plural(got, what)}, not the {asked} that were asked for: {why}.")
     return Handout(tuple(sections), options, catalogue, tuple(warnings))
 
 
-def _section(name: str, spec: Askable, options: SheetOptions, dice: Dice) -> Section:
+def _section(name: str, spec: Askable, options: SheetOptions, catalogue: Catalogue, dice: Dice) -> Section:
     shown = pictures.show(spec, options.paper, dice, options.operand)
     panels = pictures.panels_of(shown.figure) if shown else {}
     view = View(spec, panels, dice, pictures.operands(spec))
     room = pictures.room(view)
     questions = tuple(choose(view, options.questions, options.difficulty, kinds(view), room - min(options.blanks, room // 2)))
     if options.questions and not questions:
-        raise TexgenError(f"There is no {options.difficulty} question to ask of {name or 'this target'}: take another --difficulty or target.")
+        what = heading(Section(name, spec, shown, view, (), (), frozenset()), catalogue)
+        if options.difficulty == "mixed":
+            raise TexgenError(f"There is nothing to ask of {what}: take a larger target.")
+        raise TexgenError(f"There is no {options.difficulty} question to ask of {what}: take another --difficulty or target.")
     hidden = frozenset(c for q in questions for c in q.cells if view.shows(*c))
     empty = hidden | pictures.decoys(view, questions)
     blanks = tuple(pictures.choose_blanks(view, options.blanks, empty))

@@ -16,6 +16,7 @@ _OWN = {
     "↓": r"$\downarrow$", "∘": r"$\circ$", "≤": r"$\leq$", "≥": r"$\geq$", "≠": r"$\neq$", "⊕": r"$\oplus$", "-": "-", '"': "''",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "'": "'", "`": r"\textasciigrave{}",
 }  # fmt: skip
+CYRILLIC = range(0x0400, 0x0530)
 
 
 def to_tex(text: object) -> str:
@@ -41,9 +42,9 @@ def _encoder() -> Any:
     """pylatexenc's encoder, our own table first."""
     from pylatexenc.latexencode import RULE_DICT, UnicodeToLatexConversionRule, UnicodeToLatexEncoder
 
-    own = UnicodeToLatexConversionRule(
-        RULE_DICT, {ord(k): v for k, v in _OWN.items()}, replacement_latex_protection="none"
-    )
+    # pylatexenc writes Cyrillic as \\CYRA, which only the encoding T2A defines
+    table = {code: f"\\txgU{{{code:04X}}}" for code in CYRILLIC} | {ord(k): v for k, v in _OWN.items()}
+    own = UnicodeToLatexConversionRule(RULE_DICT, table, replacement_latex_protection="none")
     return UnicodeToLatexEncoder(
         conversion_rules=[own, "defaults"],
         replacement_latex_protection="braces-after-macro",
