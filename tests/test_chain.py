@@ -249,6 +249,10 @@ def test_cp_async_in_front():
     alone = texgen.chain(CP_ASYNC, M16, smem=SWIZZLED)
     drawn = marks(alone)
     assert list(drawn) == ["gmem", "smem", "A"]
+    said = f"{CP_ASYNC} was given as an atom: 32 threads copy "
+    assert f"{said}4 pieces of 8 elements each, row by row, 32 neighbouring pieces at a time." in alone.spec.notes
+    for smem, rest in (("(16,16):(16,1)", "a piece of 8 elements each, row by row."), ("(16,16):(1,16)", "a piece of 8 elements each, column by column.")):
+        assert said + rest in read_chain([CP_ASYNC, M16], smem=smem).notes
     for piece in range(128):  # 16 bytes each, 32 threads side by side along k
         row, k, t = piece // 8, 8 * (piece % 8), piece % 32
         byte = swizzle(128 * row + 2 * k)
@@ -333,11 +337,13 @@ def test_values_in_another_order_are_retiled():
 @pytest.mark.parametrize(
     ("targets", "options", "said"),
     [
-        ((X4, M16), {"operand": "B"}, "SM75_U32x4_LDSM_N does not divide B of SM80_16x8x16"),
+        ((X4, M16), {"operand": "B"}, "SM75_U32x4_LDSM_N does not divide B of SM80_16x8x16.* 8 values a thread at a time and the operand has 4: take a copy of fewer matrices"),
         ((X4, M16), {"operand": "C"}, "A or B"),
         ((X4, "SM90_64x128x16_F32F16F16_SS"), {}, "through a descriptor"),
         ((X4, M16), {"bits": 8}, "elements of 8 bits and A of .* has f16"),
-        ((X4, "SM80_8x8x4_F64F64F64F64_TN"), {}, "does not copy elements of 64 bits"),
+        ((X4, "SM80_8x8x4_F64F64F64F64_TN"), {}, r"does not copy elements of 64 bits: a thread's elements lie together in runs of 32 bits\."),
+        (("SM75_U32x1_LDSM_N", "SM80_8x8x4_F64F64F64F64_TN"), {}, r"a thread's elements lie together in runs of 32 bits\."),
+        (("UniversalCopy<uint128_t>", M16), {"operand": "B"}, "fills 8 values a thread at a time and the operand has 4: take a narrower copy"),
         (("SM90_U32x4_STSM_N", M16), {}, "does not read shared memory"),
         (("SM100_SU4_DU8x16_x4_LDSM_N", "SM80_16x8x32_S32S8S8S32_TN"), {}, "unpacks narrower"),
         ((X4, X4), {}, "these targets give copy, copy"),

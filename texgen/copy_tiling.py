@@ -59,9 +59,11 @@ class CopyAtom:
             out = from_tl(tl.Layout((t.shape, v.shape), (t.stride, v.stride)))
             if (wide := bits // self.bits) > 1:
                 # A wider element must be a whole, aligned run of the narrower ones, which the algebra does not check.
-                runs = tv_table(layout).reshape(layout.mode(0).size, -1, wide)
-                if not np.array_equal(tv_table(out)[:, :, None] * wide + np.arange(wide), runs):
-                    raise ValueError(f"its runs of {self.bits}-bit elements are shorter")
+                table = tv_table(layout)
+                if table.shape[1] % wide or not np.array_equal(
+                    tv_table(out)[:, :, None] * wide + np.arange(wide), table.reshape(len(table), -1, wide)
+                ):
+                    raise ValueError(f"a thread's elements lie together in runs of {_run(table) * self.bits} bits")
             return out
 
         try:
@@ -223,6 +225,17 @@ def tiler_places(tiler: Tiler) -> tuple[tuple[int, int], IntArray, str]:
         raise TexgenError(f"The tiler {text} puts several of its elements on one place: give each mode its own stride.")
     tile = int(rows.max()) + 1, int(columns.max()) + 1
     return tile, (rows[None, :] + tile[0] * columns[:, None]).reshape(-1), text
+
+
+def _run(table: IntArray) -> int:
+    """The longest run, a power of two, in which every thread's values are neighbours from a multiple of it on."""
+    run = 1
+    while table.shape[1] % (2 * run) == 0:
+        pieces = table.reshape(len(table), -1, 2 * run)
+        if (pieces != pieces[:, :, :1] + np.arange(2 * run)).any() or (pieces[:, :, 0] % (2 * run)).any():
+            break
+        run *= 2
+    return run
 
 
 def _small(*layouts: Layout) -> None:

@@ -231,7 +231,10 @@ def _filling(write: CopySpec, layout: LayoutSpec, threads: int) -> tuple[CopySpe
     line_of = np.repeat(line, run, axis=1)
     tv = run_of + rows * line_of if turned else line_of + rows * run_of
     side = replace(write.S, tile=(rows, columns), tv=tv, layout="")
-    said = f"{write.name} was given as an atom: {used} threads stand side by side along the {'first' if turned else 'second'} mode, {pieces // used} time{'s' if pieces > used else ''}."
+    turns = pieces // used
+    line = "column" if turned else "row"
+    share = f"a piece of {run} elements each" if turns == 1 else f"{turns} pieces of {run} elements each"
+    said = f"{write.name} was given as an atom: {used} threads copy {share}, {line} by {line}" + (f", {used} neighbouring pieces at a time." if turns > 1 else ".")
     return replace(write, tile=(rows, columns), S=side, D=side, tiler=f"({rows},{columns})"), [said]
 
 

@@ -23,10 +23,11 @@ def tiled_copy(atom: CopySpec, operand: TVMap, what: str) -> CopySpec:
     """
     threads, values = atom.D.tv.shape
     if operand.threads % threads or operand.values % values:
-        what_not = f"threads: it has {operand.threads}" if operand.threads % threads else f"values a thread: it has {operand.values}"
+        noun, own, whole = ("threads", threads, operand.threads) if operand.threads % threads else ("values a thread", values, operand.values)
+        narrower = "narrower copy" if threads == 1 else "copy of fewer matrices"
         raise TexgenError(
-            f"{atom.name} does not divide {what}: it fills {threads} threads × {values} values of {atom.D.dtype or 'the dtype'} at a time "
-            f"and does not divide the operand's {what_not}: take a copy of fewer matrices, or a larger --tile of the MMA."
+            f"{atom.name} does not divide {what}: it fills {own} {noun} at a time and the operand has {whole}: "
+            f"take a {narrower}, or a larger --tile of the MMA."
         )
     place = np.full(atom.D.cells, -1, dtype=np.int64)
     flat = atom.D.tv.reshape(-1)
