@@ -7,7 +7,9 @@ import pytest
 from readback import Drawn, from_svg, from_tikz
 
 import texgen
+from texgen.figures.labels import text_width
 from texgen.figures.palette import PALETTES
+from texgen.render.context import context
 from texgen.specs import TVMap
 
 F16 = "SM80_16x8x16_F32F16F16F32_TN"
@@ -159,6 +161,31 @@ def test_overview_outlines_the_warps():
             assert len(set(warp[r : r + h, c : c + w].flat)) == 1
         assert (seen == 1).all()
         assert panels["Cdetail"].labels[0, 0] == ["T0", "V0"]
+
+
+@pytest.mark.parametrize(("target", "options", "detail"), [
+    ("SM90_64x64x16_F32F16F16_SS", {}, (16, 32)),  # an atom of four warps
+    ("SM80_16x8x64_S32S4S4S32_TN", {"operand": "A"}, (16, 32)),
+    (F16, {"atom_layout": "2,2,1", "tile": "64,64,16", "rows": "16:48", "cols": "8:64"}, (16, 8)),
+])  # fmt: skip
+def test_overview_outlines_the_cells_that_it_draws_in_full(target, options, detail):
+    """Whose cells they are is what the panel says; the outline crosses no name."""
+    drawing = texgen.figure(target, overview=True, **options)
+    *_, panel, full = drawing.figure.panels
+    (outline,) = (b for b in panel.blocks if b.strong)
+    assert (outline.row, outline.column, outline.height, outline.width) == (0, 0, *detail) == (0, 0, *full.fill.shape)
+    assert full.rows.tolist() == panel.rows[: detail[0]].tolist() and full.columns.tolist() == panel.columns[: detail[1]].tolist()
+    for panels in both(drawing):
+        for row, column in np.ndindex(detail):
+            who = next(b.name for b in panel.blocks if b.row <= row < b.row + b.height and b.column <= column < b.column + b.width)
+            thread = int(panels[full.key].labels[row, column][0][1:])
+            assert who == (f"W{thread // 32}" if drawing.spec.threads > 32 else f"Q{thread // 4}")
+    made = next(p for p in context(drawing.figure)["panels"] if p["key"] == panel.key)
+    size = made["text_size"] / drawing.figure.aspect
+    for b in made["blocks"]:
+        half = text_width(b["name"]) * b["size"] * size / 2
+        beside = b["x"] + half < detail[1] or b["x"] - half > detail[1]
+        assert beside or not b["size"] or b["y"] > detail[0] + made["text_size"] * b["size"] / 2
 
 
 def test_large_tiles_fall_back_to_warp_labels():

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from texgen.figures import caption as words
-from texgen.figures.model import Figure, Line, Panel
+from texgen.figures.model import Figure, Line
 from texgen.figures.options import FigureOptions
 from texgen.figures.overview import detail_panel, group_style, with_detail
 from texgen.figures.palette import palette
@@ -31,13 +31,13 @@ def draw_copy(spec: CopySpec, options: FigureOptions) -> Figure:
     style = settle(drawn, options, longest)
     if options.overview:
         style = group_style(style, drawn)
-    panels: list[Panel | None] = [
+    panels = [
         owner_panel(x, _panel_title(spec, x), operands[x], words.AXES[x], style, rows=options.rows, cols=options.cols)
         for x in letters
     ]
     if options.overview:
-        detail = detail_panel(letters[-1], drawn[-1], spec, options)
-        panels[-1:] = [with_detail(p, detail) for p in panels[-1:] if p is not None] + [detail]
+        detail = detail_panel(panels[-1], drawn[-1], spec, options)
+        panels[-1:] = [with_detail(panels[-1], detail), detail]
     stacked = spec.tile[1] > 2.5 * spec.tile[0] and spec.tile[1] > 16
     legend, legend_title = words.legend(drawn, style)
     m, n = spec.tile
@@ -53,7 +53,7 @@ def draw_copy(spec: CopySpec, options: FigureOptions) -> Figure:
     notes = [x for x in words.note_lines(spec) if not (matrix and x.text.startswith("In shared memory ("))]
     lines += matrix + words.origin_line(spec) + notes
     return assemble(
-        "copy", spec.name, title, [[p] for p in panels] if stacked else [panels], palette(options.palette), legend,
+        "copy", spec.name, title, [[p] for p in panels] if stacked else [[*panels]], palette(options.palette), legend,
         legend_title, lines if options.caption else [], words.alternative_text(operands, what, roles), spec.warnings,
     )  # fmt: skip
 

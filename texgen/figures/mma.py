@@ -37,7 +37,7 @@ def draw_mma(spec: MmaSpec, options: FigureOptions) -> Figure:
     if options.overview:
         placed = [[*row, None] for row in placed]
         last = letters[-1]
-        detail = detail_panel(last, operands[last], spec, options)
+        detail = detail_panel(panels[last], operands[last], spec, options)
         placed = [[with_detail(p, detail) if p is panels[last] else p for p in row] for row in placed]
         placed[-1][-1] = detail
     legend, legend_title = words.legend(drawn, style)

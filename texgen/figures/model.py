@@ -23,7 +23,7 @@ Rectangle: TypeAlias = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Block:
-    """An outlined part of a panel with a name at its centre."""
+    """An outlined part of a panel with a name at its centre, or at that of ``named``, a part of it."""
 
     row: int
     column: int
@@ -31,6 +31,7 @@ class Block:
     width: int
     name: str
     strong: bool = False
+    named: Rectangle | None = None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from texgen.figures import caption as words
-from texgen.figures.model import Figure, Panel
+from texgen.figures.model import Figure
 from texgen.figures.options import FigureOptions
 from texgen.figures.overview import detail_panel, group_style, with_detail
 from texgen.figures.palette import palette
@@ -23,12 +23,10 @@ def draw_tv(spec: TVSpec, options: FigureOptions) -> Figure:
         style = group_style(style, [operand])
     m, n = operand.tile
     title = f"{m}×{n}" + (f" {operand.dtype}" if operand.dtype else "")
-    panels: list[Panel | None] = [
-        owner_panel("TV", title, operand, words.AXES["TV"], style, rows=options.rows, cols=options.cols)
-    ]
+    panels = [owner_panel("TV", title, operand, words.AXES["TV"], style, rows=options.rows, cols=options.cols)]
     if options.overview:
-        detail = detail_panel("TV", operand, spec, options)
-        panels = [*(with_detail(p, detail) for p in panels if p is not None), detail]
+        detail = detail_panel(panels[0], operand, spec, options)
+        panels = [with_detail(panels[0], detail), detail]
     legend, legend_title = words.legend([operand], style)
     alt = (
         f"{spec.name or 'A thread-value map'} over a tile of {m} by {n} for {words.plural(operand.threads, 'thread')}. "
@@ -41,6 +39,6 @@ def draw_tv(spec: TVSpec, options: FigureOptions) -> Figure:
         + words.note_lines(spec)
     )
     return assemble(
-        "tv", spec.name, options.title if options.title is not None else (spec.name or operand.layout), [panels],
+        "tv", spec.name, options.title if options.title is not None else (spec.name or operand.layout), [[*panels]],
         palette(options.palette), legend, legend_title, lines if options.caption else [], alt, spec.warnings,
     )  # fmt: skip

@@ -181,10 +181,11 @@ def _blocks(panel: Panel, aspect: float, size: float) -> list[dict[str, Any]]:
     named = len(panel.blocks) <= NAMED_BLOCKS
     out = []
     for b in panel.blocks:
-        fit = min(0.6 * b.height, 0.85 * b.width * aspect / max(text_width(b.name), 0.5)) / size
+        row, column, height, width = b.named or (b.row, b.column, b.height, b.width)
+        fit = min(0.6 * height, 0.85 * width * aspect / max(text_width(b.name), 0.5)) / size
         out.append({
             "row": b.row, "column": b.column, "height": b.height, "width": b.width, "name": b.name, "strong": b.strong,
-            "x": b.column + b.width / 2, "y": b.row + b.height / 2,
+            "x": column + width / 2, "y": row + height / 2,
             "size": min(fit, LARGEST_BLOCK_NAME) if named and b.name else 0.0,
         })  # fmt: skip
     return out
