@@ -23,6 +23,7 @@ from texgen.render import engine
 
 ATOM = "SM80_16x8x16_F32F16F16F32_TN"
 TILED = {"atom_layout": "2,2,1", "tile": "32,32,16"}
+X4 = "SM75_U32x4_LDSM_N"
 SWIZZLE = "S<2,1,3> o 0 o (8,8):(8,1)"
 HOSTILE = r'</style><script>alert(1)</script> \input{x} %$&_^~#{} "'
 Cells = dict[str, set[tuple[int, int]]]
@@ -195,8 +196,9 @@ def test_many_threads_share_steps(steps: int, capsys: pytest.CaptureFixture[str]
 @pytest.mark.pdflatex
 @pytest.mark.pdftotext
 @pytest.mark.parametrize(("target", "options", "by", "mend"), [
-    ("S<3,3,3> o 0 o (8,64):(64,1)", {"bits": 16}, "offset", "fewer --rows and --cols"), (ATOM, TILED, "k", "one --operand"),
-    (ATOM, {"operand": "C"}, "thread", ""), ("(8,8):(8,1)", {}, "offset", ""),
+    ("S<3,3,3> o 0 o (8,64):(64,1)", {"bits": 16, "label": "full"}, "offset", "fewer --rows and --cols"),
+    (ATOM, {**TILED, "label": "full"}, "k", "one --operand"),
+    (ATOM, {"operand": "C"}, "thread", ""), ("(8,8):(8,1)", {}, "offset", ""), (ATOM, {}, "k", ""), (X4, {"operand": "D"}, "thread", ""),
 ])  # fmt: skip
 def test_labels_that_are_hard_to_read_in_a_frame_are_said(
     target: str, options: dict[str, Any], by: str, mend: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -210,6 +212,36 @@ def test_labels_that_are_hard_to_read_in_a_frame_are_said(
     if found:  # a layout's labels are numbers like its axes'
         size = min(float(b) - float(a) for a, b in found) / 0.885  # the height of a line of 1 pt in that font
         assert size == pytest.approx(float(said[1]), rel=0.05) if said else size >= 4.0
+
+
+@pytest.mark.parametrize(("target", "options", "by", "labels", "said"), [
+    (ATOM, {}, "k", r"T\d+|V\d", ""),
+    (ATOM, TILED, "k", "", "labels are left out"), (ATOM, TILED, "thread", "", "labels are left out"),
+    (ATOM, TILED, "warp", r"W\d( W\d)?", "fewer labels are drawn"),
+    (ATOM, {**TILED, "operand": "C"}, "thread", r"T\d+", "fewer labels are drawn"),
+    (X4, {}, "value", r"V\d", "fewer labels are drawn"),
+    ("S<3,3,3> o 0 o (8,64):(64,1)", {"bits": 16}, "offset", "", "labels are left out"),
+    ("SM90_64x256x16_F32F16F16_SS", {"operand": "C"}, "thread", "", ""),  # names of warps would come in piece by piece
+])  # fmt: skip
+def test_a_frame_has_the_labels_that_can_be_read(
+    target: str, options: dict[str, Any], by: str, labels: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And says which it leaves out."""
+    drawing = texgen.figure(target, slides=by, steps=2, **options)
+    capsys.readouterr()
+    tex = drawing.tex()
+    drawn = {x for x in re.findall(r"\\[XY]\{([^{}]+)\}", "".join(re.findall(r"^\\txgRow.*$", tex, re.MULTILINE)))}
+    drawn |= set(re.findall(r"\\txgLabelFont\}\{([^{}]+)\}", tex))
+    assert bool(drawn) == bool(labels) and all(re.fullmatch(labels, x) for x in drawn), drawn
+    remark = capsys.readouterr().err
+    assert (said in remark and "--label full" in remark) if said else "pt in a frame" not in remark
+
+
+def test_panels_stand_side_by_side_where_labels_need_it() -> None:
+    """k by k, A's column and B's row point at C's cells where that can be read: m8n8k4, not m16n8k16."""
+    for target, corner in (("SM80_8x8x4_F64F64F64F64_TN", True), (ATOM, False)):
+        a, b, c = (re.search(rf"csname txgIn@{x}\\endcsname#1\{{\\begin\{{scope\}}\[shift=\{{\(([\d.]+),([\d.]+)\)", texgen.figure(target, slides="k").tex()) for x in "ABC")
+        assert ((b[1] == c[1]) and (a[2] == c[2])) == corner and (a[2] == b[2] == c[2]) != corner
 
 
 @pytest.mark.parametrize(("target", "options", "by", "said"), [

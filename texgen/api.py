@@ -52,10 +52,10 @@ class Drawing:
         self.templates = (str(templates),) if isinstance(templates, str | Path) else tuple(str(t) for t in templates)
         self.printed: bytes | None = None
         """The PDF, where a run of TeX for several figures has made it already."""
-        self._steps: dict[bool, Any] = {}
+        self._steps: dict[str, Any] = {}
         if options.slides:
-            self.figure = replace(self.figure, alt=self._slides(False).figure.alt)
-        if options.slides and (each := self._slides(False).each) > 1:
+            self.figure = replace(self.figure, alt=self._slides().figure.alt)
+        if options.slides and (each := self._slides().each) > 1:
             say(f"{each} {'values of k' if options.slides == 'k' else options.slides + 's'} a step")
         if remark := print_size_remark(self.figure):
             say(remark)
@@ -72,24 +72,24 @@ class Drawing:
         """The figure without its steps."""
         return Drawing(self.spec, replace(self.options, slides=""), self.templates) if self.options.slides else self
 
-    def _slides(self, framed: bool) -> Any:
-        """The steps in a frame of 16:9, without the lines of facts, or in a page."""
-        from texgen.figures.frame import frame_remark
+    def _slides(self, frame: str = "") -> Any:
+        """The steps in a page; without the lines of facts in a whole ``frame`` of 16:9, or in one of a ``talk`` below its title."""
+        from texgen.figures.frame import FRAME_MM, TALK_MM
         from texgen.figures.steps import slides
 
-        if framed not in self._steps:
-            figure = draw(self.spec, replace(self.options, caption=False)) if framed else self.figure
-            self._steps[framed] = made = slides(self.spec, figure, self.options, framed)
-            if framed and (remark := frame_remark(made.figure)):
-                say(remark)
-        return self._steps[framed]
+        if frame not in self._steps:
+            sizes = {"": None, "frame": FRAME_MM, "talk": TALK_MM}
+            self._steps[frame] = made = slides(self.spec, self.figure, self.options, sizes[frame])
+            if made.remark:
+                say(made.remark)
+        return self._steps[frame]
 
     def tikz(self) -> str:
         """The fragment for ``\\input``; needs only ``\\usepackage{tikz}``. Of slides: to ``\\input`` in a frame of beamer."""
         if self.options.slides:
             from texgen.render import slides
 
-            return slides.tikz(self._slides(True), self.templates)
+            return slides.tikz(self._slides("talk"), self.templates)
         from texgen.render.tex import tikz
 
         return tikz(self.figure, self.templates)
@@ -99,7 +99,7 @@ class Drawing:
         if self.options.slides:
             from texgen.render import slides
 
-            return slides.document(self._slides(True), self.templates)
+            return slides.document(self._slides("frame"), self.templates)
         from texgen.render.tex import document
 
         return document(self.figure, self.templates)
@@ -109,7 +109,7 @@ class Drawing:
         if self.options.slides:
             from texgen.render import slides
 
-            return slides.svg(self._slides(False), self.templates)
+            return slides.svg(self._slides(), self.templates)
         from texgen.render.svg import svg
 
         return svg(self.figure, self.templates)

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from texgen.figures.model import Figure, LegendItem, Panel
-from texgen.figures.place import LEADING, assemble, legend_in_rows, legend_width
+from texgen.figures import draw
+from texgen.figures.model import IN_MEMORY, Figure, LegendItem, Panel
+from texgen.figures.options import FigureOptions
+from texgen.figures.place import LEADING, assemble, label_room, legend_in_rows, legend_width
+from texgen.specs import Spec
 
 LINE_SIZE = 1.25
 """Font of a step's line in a page, in those of the caption."""
 FRAME_MM = (154.0, 86.0)
-"""Width and height of a 16:9 frame of beamer that a figure may fill."""
+"""Width and height that a figure may fill of a 16:9 frame of beamer, where it stands alone."""
+TALK_MM = (140.0, 70.0)
+"""The same below the title of a frame in somebody's talk, ``\\linewidth`` by ``.8\\textheight``."""
 TEXT_MM = 1.75
 """The smallest font of axes, panel titles and legend in a frame, 5 pt; the title and a step's line are 1.25 times as large."""
 SMALLEST_LABEL_MM = 4.0 * 25.4 / 72.27
 """Labels under this (4 pt, 9 pixels of 1080 for a letter's height) are hard to read in a frame."""
+LABEL_FILL, LARGEST_LABEL = 0.92, 0.65
+"""How much of the room in their cells labels take in a frame, up to how many cell heights; in a page they have more air."""
+CELLS = (1.0, 1.4, 1.8)
+"""Least widths of cells over their height that a frame tries, until labels can be read."""
+FEWER_LABELS: dict[str, tuple[dict[str, str], ...]] = {
+    "thread": ({"label": "thread"}, {"label": "none", "color_by": "thread"}),
+    "value": ({"label": "value"}, {"label": "none", "color_by": "thread"}),
+    "warp": ({"label": "warp"},),
+    "k": ({"label": "thread"}, {"label": "none"}),
+    "offset": ({"label": "none"},),
+}
+"""What a build-up shows in place of labels that nobody can read in a frame: the last needs no room."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,37 +61,80 @@ def in_page(figure: Figure) -> Placed:
     return Placed(made, round(bottom + line + 0.5 * figure.text_size, 3), line)
 
 
-def in_frame(figure: Figure, as_placed: bool) -> Placed:
-    """As large as a frame allows, with text that the last row can read.
+def in_frame(spec: Spec, options: FigureOptions, frame: tuple[float, float]) -> tuple[Placed, str]:
+    """The figure as large as a frame of that width and height allows, with text that the last row can read, and a remark.
 
-    Panels stand side by side where that makes them larger, unless ``as_placed``. The figure stands in the middle, what is
-    written at the left begins at the frame's edge.
+    Panels stand as in a page, or side by side where that makes them larger (k by k only where labels need it). Labels that
+    cannot be read give way to fewer, unless ``options`` ask for them; the remark says so. The figure stands in the middle,
+    what is written at the left begins at the frame's edge.
     """
-    arrangements = [_rows(figure)]
-    if not as_placed:
-        arrangements.append([[*sorted(figure.panels, key=_order)]])
-    placed = max((_readable(figure, x) for x in arrangements), key=lambda x: cell_mm(x.figure))
-    made = placed.figure
-    slack = max(0.0, made.height * FRAME_MM[0] / FRAME_MM[1] / made.aspect - made.width)
-    return replace(placed, figure=replace(made, x0=round(made.x0 - slack / 2, 3), width=round(made.width + slack, 3)))
+    made, first = None, 0.0
+    for figure in _drawn(spec, options):
+        made = _largest(figure, frame, as_placed=options.slides == "k")
+        size = label_mm(made.figure, frame)
+        first = first or size
+        # names of blocks that would come in piece by piece
+        named = options.slides != "warp" and any(p.blocks and (p.fill != IN_MEMORY).all() for p in figure.panels)
+        if size >= SMALLEST_LABEL_MM and not (named and options.label == "auto" and not options.overview):
+            break
+    assert made is not None
+    figure = made.figure
+    slack = max(0.0, figure.height * frame[0] / frame[1] / figure.aspect - figure.width)
+    middle = replace(figure, x0=round(figure.x0 - slack / 2, 3), width=round(figure.width + slack, 3))
+    return replace(made, figure=middle), _remark(figure, first, label_mm(figure, frame))
 
 
-def _readable(figure: Figure, rows: list[list[Panel | None]]) -> Placed:
+def _drawn(spec: Spec, options: FigureOptions) -> Iterator[Figure]:
+    """The figure without the lines of facts, then with fewer and fewer labels."""
+    options = replace(options, caption=False)
+    yield _named_clear(draw(spec, options))
+    if options.label == "auto" and not options.overview:
+        for fewer in FEWER_LABELS[options.slides]:
+            yield _named_clear(draw(spec, replace(options, label=fewer["label"], color_by=options.color_by or fewer.get("color_by", ""))))
+
+
+def _named_clear(figure: Figure) -> Figure:
+    """The figure without lines between the cells where words stand across them."""
+    return replace(figure, panels=tuple(replace(p, lined=p.lined and not p.blocks and not p.note) for p in figure.panels))
+
+
+def _largest(figure: Figure, frame: tuple[float, float], as_placed: bool) -> Placed:
+    """The figure with its panels as they stand or side by side, whichever has larger labels and cells; with ``as_placed`` as
+    they stand if their labels can be read so. Cells are no wider than labels need, square where nothing helps them.
+    """
+    square: Placed | None = None
+    for narrowest in CELLS:
+        stands = _readable(figure, _rows(figure), frame, narrowest)
+        if as_placed and label_mm(stands.figure, frame) >= SMALLEST_LABEL_MM:
+            return stands
+        beside = _readable(figure, [[*sorted(figure.panels, key=_order)]], frame, narrowest)
+        made = max(stands, beside, key=lambda x: (label_mm(x.figure, frame), cell_mm(x.figure, frame)))
+        if label_mm(made.figure, frame) >= SMALLEST_LABEL_MM:
+            return made
+        square = square or made
+        if label_mm(square.figure, frame) * CELLS[-1] < SMALLEST_LABEL_MM:
+            break
+    assert square is not None
+    return square
+
+
+def _readable(figure: Figure, rows: list[list[Panel | None]], frame: tuple[float, float], narrowest: float) -> Placed:
     """The figure with its panels in those rows; text grows with the figure, which shrinks the cells in turn."""
     smallest = 0.0
     for _ in range(4):
         made = assemble(
-            figure.kind, figure.name, figure.title, rows, figure.palette, [], "", [], figure.alt, figure.warnings, smallest
+            figure.kind, figure.name, figure.title, rows, figure.palette, [], "", [], figure.alt, figure.warnings, smallest, narrowest
         )  # fmt: skip
-        made = replace(made, theme=figure.theme, print_width=figure.print_width)
-        placed = in_page(_with_legend(made, [x for r in figure.legend for x in r], figure.legend_title))
-        smallest = round(max(smallest, TEXT_MM / cell_mm(placed.figure)), 3)
+        label = max(made.label_size, min(LARGEST_LABEL, made.label_size * LABEL_FILL * label_room(made)))
+        made = replace(made, label_size=round(label, 3), theme=figure.theme, print_width=figure.print_width)
+        placed = in_page(_with_legend(made, [x for r in figure.legend for x in r], figure.legend_title, frame))
+        smallest = round(max(smallest, TEXT_MM / cell_mm(placed.figure, frame)), 3)
     return placed
 
 
-def _with_legend(figure: Figure, legend: list[LegendItem], title: str) -> Figure:
+def _with_legend(figure: Figure, legend: list[LegendItem], title: str, frame: tuple[float, float]) -> Figure:
     """The figure with a legend below its panels that may be as wide as the frame."""
-    rows = legend_in_rows(legend, title, 0.95 * FRAME_MM[0] / TEXT_MM) if legend else ()
+    rows = legend_in_rows(legend, title, 0.95 * frame[0] / TEXT_MM) if legend else ()
     size = figure.text_size
     bottom = max(p.y + p.height * p.scale for p in figure.panels)
     return replace(
@@ -93,18 +154,28 @@ def _rows(figure: Figure) -> list[list[Panel | None]]:
     return [[at.get((y, x)) for x in xs] for y in ys]
 
 
-def cell_mm(figure: Figure) -> float:
+def cell_mm(figure: Figure, frame: tuple[float, float]) -> float:
     """The height of a cell in a frame that the figure fills."""
-    return min(FRAME_MM[0] / (figure.width * figure.aspect), FRAME_MM[1] / figure.height)
+    return min(frame[0] / (figure.width * figure.aspect), frame[1] / figure.height)
 
 
-def frame_remark(figure: Figure) -> str:
-    """A remark where labels will be too small to read in a frame, otherwise empty."""
-    size = cell_mm(figure) * figure.label_size
-    if size >= SMALLEST_LABEL_MM or not any(p.lines for p in figure.panels):
-        return ""
-    less = {"layout": "fewer --rows and --cols"}.get(figure.kind, "one --operand, fewer --rows and --cols, --label thread, or an --overview")
-    return f"labels are {size * 72.27 / 25.4:.1f} pt in a frame, hard to read: draw {less}"
+def label_mm(figure: Figure, frame: tuple[float, float]) -> float:
+    """The smallest font of the cells' labels in a frame that the figure fills; infinite without labels."""
+    scales = [p.scale for p in figure.panels if p.lines]
+    return cell_mm(figure, frame) * figure.label_size * min(scales, default=float("inf"))
+
+
+def _remark(figure: Figure, first: float, size: float) -> str:
+    """What the frame leaves out since it could not be read, or that its labels cannot; otherwise empty."""
+    pt = 72.27 / 25.4
+    less = ("one --operand, " if figure.kind != "layout" and len(figure.panels) > 1 else "") + "fewer --rows and --cols"
+    if size < SMALLEST_LABEL_MM:
+        more = "" if figure.kind == "layout" else ", --label thread, or an --overview"
+        return f"labels are {size * pt:.1f} pt in a frame, hard to read: draw {less}{more}"
+    if first < SMALLEST_LABEL_MM:
+        left = "fewer labels are drawn" if any(p.lines or p.blocks for p in figure.panels) else "labels are left out"
+        return f"{left}: all would be {first * pt:.1f} pt in a frame, hard to read (draw {less} to have them, or take --label full)"
+    return ""
 
 
 def _order(panel: Panel) -> int:

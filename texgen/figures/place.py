@@ -25,12 +25,12 @@ SWATCH = 2.2
 NARROWEST_LEGEND = 20.0
 
 
-def cell_shape(panels: Sequence[Panel]) -> tuple[float, float]:
+def cell_shape(panels: Sequence[Panel], narrowest: float = 1.0) -> tuple[float, float]:
     """(aspect of a cell, label font in cell heights): a cell widens for long labels, then the font shrinks to fit."""
     count = max((len(p.lines) for p in panels), default=0)
     size = LABEL_SIZE[min(count, 3)]
     longest = max((label_width(s) for p in panels for line in p.lines for s in _distinct(line)), default=0.0)
-    aspect = min(max(1.0, longest * size + 0.16), WIDEST_CELL)
+    aspect = min(max(narrowest, longest * size + 0.16), max(narrowest, WIDEST_CELL))
     if longest:
         size = max(min(size, (aspect - 0.12) / longest), NARROWEST_LABEL)
     return round(aspect, 2), round(size, 3)
@@ -39,6 +39,16 @@ def cell_shape(panels: Sequence[Panel]) -> tuple[float, float]:
 def label_width(label: str) -> float:
     """The room of a cell's label in ems: one of several words stands further from its neighbours than its words do."""
     return text_width(label) + (WORDS_APART if " " in label else 0.0)
+
+
+def label_room(figure: Figure) -> float:
+    """How many times larger labels may be and still fit their cells: lines of 0.88 font sizes, 0.08 cell heights beside them."""
+    lines = max((len(p.lines) for p in figure.panels), default=0)
+    if not lines:
+        return 1.0
+    labels = {label for p in figure.panels for line in p.lines for row in line for label in row}
+    longest = max(label_width(label) for label in labels) or 1.0
+    return max(1.0, min(0.9 / (0.88 * lines), (figure.aspect - 0.08) / longest) / figure.label_size)
 
 
 def _distinct(line: list[list[str]]) -> set[str]:
@@ -66,10 +76,10 @@ def _fitting(size: float, panels: Sequence[Panel]) -> float:
     return min([size, *(LARGEST_ROW_NAME * p.scale for p in panels if p.row_names)])
 
 
-def grid(placed: list[list[Panel | None]], smallest: float = 0.0) -> tuple[list[Panel], float, float]:
+def grid(placed: list[list[Panel | None]], smallest: float = 0.0, narrowest: float = 1.0) -> tuple[list[Panel], float, float]:
     """Panels placed in rows and columns (None: left empty): (panels with positions, aspect, label size)."""
     present = [p for row in placed for p in row if p is not None]
-    aspect, label = cell_shape(present)
+    aspect, label = cell_shape(present, narrowest)
     columns = list(zip(*placed, strict=True))
     widths = [max((p.width * p.scale for p in column if p), default=0.0) for column in columns]
     heights = [max((p.height * p.scale for p in row if p), default=0.0) for row in placed]
@@ -93,18 +103,18 @@ def grid(placed: list[list[Panel | None]], smallest: float = 0.0) -> tuple[list[
 def assemble(
     kind: str, name: str, title: str, placed: list[list[Panel | None]], palette: tuple[str, ...],
     legend: Sequence[LegendItem], legend_title: str, lines: Sequence[Line], alt: str, warnings: Sequence[str] = (),
-    smallest: float = 0.0,
+    smallest: float = 0.0, narrowest: float = 1.0,
 ) -> Figure:  # fmt: skip
     """A Figure with its extent: panels from (0, 0), title above, legend and caption below.
 
-    ``smallest`` is the font that titles and axes have at least, in cells.
+    ``smallest`` is the font that titles and axes have at least, in cells, ``narrowest`` the least width of a cell over its height.
 
     What was typed in comes with its acting characters written out (``texgen.visible``), so that their room is counted.
     """
     name, title, alt = one_line(name), one_line(title), one_line(alt)
     lines = [replace(line, text=one_line(line.text)) for line in lines]
     placed = [[p and replace(p, title=one_line(p.title)) for p in row] for row in placed]
-    panels, aspect, label = grid(placed, smallest)
+    panels, aspect, label = grid(placed, smallest, narrowest)
     right = max(p.x + p.width * p.scale for p in panels)
     bottom = max(p.y + p.height * p.scale for p in panels)
     size = text_size(sum(max((p.width * p.scale for p in c if p), default=0.0) for c in zip(*placed, strict=True)),

@@ -49,6 +49,8 @@ class Slides:
     fading: tuple[str, ...]
     done: str
     each: int
+    remark: str = ""
+    """What a frame leaves out."""
 
     @property
     def figure(self) -> Figure:
@@ -56,11 +58,11 @@ class Slides:
         return self.placed.figure
 
 
-def slides(spec: Spec, figure: Figure, options: FigureOptions, framed: bool = False) -> Slides:
+def slides(spec: Spec, figure: Figure, options: FigureOptions, frame: tuple[float, float] | None = None) -> Slides:
     """How a figure is built up, ``options.slides`` at a time in at most ``options.steps`` steps.
 
-    ``framed`` places the panels so that their cells are largest in a frame of 16:9. Raises UsageError, naming those that
-    fit, where the figure has no such steps.
+    ``figure`` is how it stands in a page; for a ``frame`` of that width and height, in mm, it is drawn anew. Raises
+    UsageError, naming those that fit, where the figure has no such steps.
     """
     by = options.slides
     fits = fitting(spec, figure)
@@ -68,7 +70,7 @@ def slides(spec: Spec, figure: Figure, options: FigureOptions, framed: bool = Fa
         what = spec.name or (spec.layout if isinstance(spec, LayoutSpec) else "") or "this target"
         rest = f"--slides {listed(fits).replace(' and ', ' or ')} fits" if fits else "it has nothing to build up step by step"
         raise UsageError(f"--slides {by} does not fit this picture of {what}: {rest}.")
-    placed = in_frame(figure, as_placed=by == "k") if framed else in_page(figure)
+    placed, remark = in_frame(spec, options, frame) if frame else (in_page(figure), "")
     figure = placed.figure
     made, each, done = _WALKS[by](spec, figure, options.steps or STEPS, placed.room)
     steps = tuple(s for s in made if any(mask.any() for mask in s.now.values()))
@@ -83,7 +85,7 @@ def slides(spec: Spec, figure: Figure, options: FigureOptions, framed: bool = Fa
             first[panel.fill == HOLE] = ALWAYS
         when[panel.key] = first
     alt = f"{figure.alt} The picture is built up {words(by)}, in {len(steps)} steps."
-    return Slides(replace(placed, figure=replace(figure, alt=alt)), by, steps, when, fading, done, each)
+    return Slides(replace(placed, figure=replace(figure, alt=alt)), by, steps, when, fading, done, each, remark)
 
 
 def words(by: str) -> str:

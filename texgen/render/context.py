@@ -12,7 +12,7 @@ from typing import Any
 from texgen.figures.labels import text_width
 from texgen.figures.model import DIMMED, HOLE, IN_MEMORY, Figure, LegendItem, Panel, rectangles, ticks
 from texgen.figures.palette import DIM, DIM_INK, INK, MEMORY
-from texgen.figures.place import LEADING, label_width, legend_width, title_width
+from texgen.figures.place import LEADING, label_room, legend_width, title_width
 
 FILL_NAMES = {HOLE: "Hole", DIMMED: "Dim", IN_MEMORY: "Memory"}
 FILL_COLORS = {HOLE: "FFFFFF", DIMMED: DIM, IN_MEMORY: MEMORY}
@@ -80,16 +80,6 @@ def extents(figure: Figure) -> list[tuple[float, float]]:
         (max((text_width(x.text, x.code) for x in figure.lines), default=0.0) * size, LEADING * size * len(figure.lines) * below),
     ]  # fmt: skip
     return [(left + right + 0.4, above + bottom + 0.9 * size), *texts]
-
-
-def label_room(figure: Figure) -> float:
-    """How many times larger labels may be and still fit their cells: lines of 0.88 font sizes, 0.08 cell heights beside them."""
-    lines = max((len(p.lines) for p in figure.panels), default=0)
-    if not lines:
-        return 1.0
-    labels = {label for p in figure.panels for line in p.lines for row in line for label in row}
-    longest = max(label_width(label) for label in labels) or 1.0
-    return max(1.0, min(0.9 / (0.88 * lines), (figure.aspect - 0.08) / longest) / figure.label_size)
 
 
 def title_room(figure: Figure) -> float:
