@@ -222,6 +222,8 @@ def test_labels_that_are_hard_to_read_in_a_frame_are_said(
     (X4, {}, "value", r"V\d", "fewer labels are drawn"),
     ("S<3,3,3> o 0 o (8,64):(64,1)", {"bits": 16}, "offset", "", "labels are left out"),
     ("SM90_64x256x16_F32F16F16_SS", {"operand": "C"}, "thread", "", ""),  # names of warps would come in piece by piece
+    ("SM90_64x256x16_F32F16F16_SS", {"operand": "C"}, "warp", r"W\d", ""),
+    ("SM90_64x16x16_F32F16F16_SS", {"overview": True}, "thread", r"T\d+|V\d", "labels are 1.9 pt"),
 ])  # fmt: skip
 def test_a_frame_has_the_labels_that_can_be_read(
     target: str, options: dict[str, Any], by: str, labels: str, said: str, capsys: pytest.CaptureFixture[str]
@@ -234,7 +236,8 @@ def test_a_frame_has_the_labels_that_can_be_read(
     drawn |= set(re.findall(r"\\txgLabelFont\}\{([^{}]+)\}", tex))
     assert bool(drawn) == bool(labels) and all(re.fullmatch(labels, x) for x in drawn), drawn
     remark = capsys.readouterr().err
-    assert (said in remark and "--label full" in remark) if said else "pt in a frame" not in remark
+    assert said in remark if said else "pt in a frame" not in remark
+    assert ("--label full" in remark) == ("labels are left out" in remark or "fewer labels" in remark)
 
 
 def test_panels_stand_side_by_side_where_labels_need_it() -> None:

@@ -73,9 +73,7 @@ def in_frame(spec: Spec, options: FigureOptions, frame: tuple[float, float]) -> 
         made = _largest(figure, frame, as_placed=options.slides == "k")
         size = label_mm(made.figure, frame)
         first = first or size
-        # names of blocks that would come in piece by piece
-        named = options.slides != "warp" and any(p.blocks and (p.fill != IN_MEMORY).all() for p in figure.panels)
-        if size >= SMALLEST_LABEL_MM and not (named and options.label == "auto" and not options.overview):
+        if size >= SMALLEST_LABEL_MM and not _grouped(figure, options):
             break
     assert made is not None
     figure = made.figure
@@ -84,18 +82,29 @@ def in_frame(spec: Spec, options: FigureOptions, frame: tuple[float, float]) -> 
     return replace(made, figure=middle), _remark(figure, first, label_mm(figure, frame))
 
 
+def _grouped(figure: Figure, options: FigureOptions) -> bool:
+    """True where a large tile shows warps, of which single threads and values are too small a part."""
+    return options.slides in ("thread", "value") and options.label == "auto" and not options.overview and any(p.blocks for p in figure.panels)
+
+
 def _drawn(spec: Spec, options: FigureOptions) -> Iterator[Figure]:
     """The figure without the lines of facts, then with fewer and fewer labels."""
     options = replace(options, caption=False)
-    yield _named_clear(draw(spec, options))
+    yield _clear(draw(spec, options), options.slides)
     if options.label == "auto" and not options.overview:
         for fewer in FEWER_LABELS[options.slides]:
-            yield _named_clear(draw(spec, replace(options, label=fewer["label"], color_by=options.color_by or fewer.get("color_by", ""))))
+            color_by = options.color_by or fewer.get("color_by", "")
+            yield _clear(draw(spec, replace(options, label=fewer["label"], color_by=color_by)), options.slides)
 
 
-def _named_clear(figure: Figure) -> Figure:
-    """The figure without lines between the cells where words stand across them."""
-    return replace(figure, panels=tuple(replace(p, lined=p.lined and not p.blocks and not p.note) for p in figure.panels))
+def _clear(figure: Figure, by: str) -> Figure:
+    """The figure without lines between cells where words stand across them, and without words that would come in piece by piece."""
+
+    def clear(panel: Panel) -> Panel:
+        blocks = panel.blocks if by == "warp" or (panel.fill == IN_MEMORY).any() else tuple(replace(b, name="") for b in panel.blocks)
+        return replace(panel, blocks=blocks, lined=panel.lined and not panel.note and not any(b.name for b in blocks))
+
+    return replace(figure, panels=tuple(map(clear, figure.panels)))
 
 
 def _largest(figure: Figure, frame: tuple[float, float], as_placed: bool) -> Placed:
@@ -170,10 +179,10 @@ def _remark(figure: Figure, first: float, size: float) -> str:
     pt = 72.27 / 25.4
     less = ("one --operand, " if figure.kind != "layout" and len(figure.panels) > 1 else "") + "fewer --rows and --cols"
     if size < SMALLEST_LABEL_MM:
-        more = "" if figure.kind == "layout" else ", --label thread, or an --overview"
+        more = "" if figure.kind == "layout" or any(p.key.endswith("detail") for p in figure.panels) else ", --label thread, or an --overview"
         return f"labels are {size * pt:.1f} pt in a frame, hard to read: draw {less}{more}"
     if first < SMALLEST_LABEL_MM:
-        left = "fewer labels are drawn" if any(p.lines or p.blocks for p in figure.panels) else "labels are left out"
+        left = "fewer labels are drawn" if any(p.lines or any(b.name for b in p.blocks) for p in figure.panels) else "labels are left out"
         return f"{left}: all would be {first * pt:.1f} pt in a frame, hard to read (draw {less} to have them, or take --label full)"
     return ""
 

@@ -73,7 +73,7 @@ def tikz_context(slides: Slides) -> dict[str, Any]:
         veils.append((i + 1, [(key, paths) for key, paths in parts if paths]))
     bare = {"fills": [], "marks": [], "label_rows": [], "down": [], "across": [], "title": ""}
     mesh = [  # it goes over all: where words stand across cells there are no lines to strike them through
-        p | bare | {"blocks": [b | {"size": 0} for b in p["blocks"]], "lined": p["lined"] and not p["blocks"] and not p["note_lines"]}
+        p | bare | {"blocks": [b | {"size": 0} for b in p["blocks"]], "lined": p["lined"] and not any(b["size"] for b in p["blocks"]) and not p["note_lines"]}
         for p in out["panels"]
     ]
     steps = []
