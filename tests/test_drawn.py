@@ -209,3 +209,16 @@ def test_cells_can_differ_in_their_owners_values():
         assert panels["TV"].labels == {
             (0, 0): ["T0V0", "T1V1"], (1, 0): ["T0V1", "T1V0"], (0, 1): ["T0V2", "T1V3"], (1, 1): ["T0V3", "T1V2"],
         }  # fmt: skip
+
+
+@pytest.mark.parametrize(("target", "fits"), [("SM90_64x256x8_F32TF32TF32_SS_TN", False), ("SM90_64x64x16_F32F16F16_SS", True)])
+def test_a_note_is_within_its_panel(target, fits):
+    """The words across an operand in memory are no wider than it, smaller where the longest is."""
+    drawing = texgen.figure(target)
+    made = {p["key"]: p for p in context(drawing.figure)["panels"]}
+    for panel in (p for p in drawing.figure.panels if p.note):
+        p = made[panel.key]
+        wide = max(text_width(text) for text, _ in p["note_lines"]) * p["text_size"]
+        assert " ".join(text for text, _ in p["note_lines"]) == panel.note
+        assert wide * p["note_size"] <= panel.width * drawing.figure.aspect
+        assert (panel.key != "A" or fits) == (p["note_size"] == 1) == (wide <= panel.width * drawing.figure.aspect)

@@ -55,7 +55,7 @@ PANEL = {
     "label_rows": "row → line → [(label, greyed), …]", "bars": "parts of a row in colour, with their names", "blocks": "outlined groups with their names",
     "lined": "whether the grid is drawn", "down": "row → its number, empty where none is shown", "across": "column → its number, empty where none is shown",
     "down_ticks": "[(row, number), …]", "across_ticks": "[(column, number), …]", "corner": "where the letters of the axes stand",
-    "title_y": "base line of the title", "note_lines": "[(words across a panel without labels, base line), …]",
+    "title_y": "base line of the title", "note_size": "font of a note in that of the panel's text", "note_lines": "[(words across a panel without labels, base line), …]",
 }  # fmt: skip
 TOP = {
     "figure": "the whole figure, see below", "panels": "list of panels, see below",

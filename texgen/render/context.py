@@ -112,7 +112,8 @@ def panel_context(panel: Panel, figure: Figure) -> dict[str, Any]:
         "label_rows": _label_rows(panel),
         "bars": _bars(panel, figure, size),
         "blocks": _blocks(panel, figure.aspect, size),
-        "note_lines": _note(panel, figure.aspect, size),
+        "note_size": (note_size := _note_size(panel, figure.aspect, size)),
+        "note_lines": _note(panel, figure.aspect, note_size * size),
         "across_ticks": across_ticks,
         "down_ticks": down_ticks,
         "across": _spread(across_ticks, panel.width),
@@ -196,6 +197,12 @@ def _bars(panel: Panel, figure: Figure, size: float) -> list[dict[str, Any]]:
 
 def _named(names: tuple[str, ...]) -> list[tuple[int, str]]:
     return [(i, name) for i, name in enumerate(names) if name]
+
+
+def _note_size(panel: Panel, aspect: float, size: float) -> float:
+    """How large a note is beside the panel's other text, so that its longest word fits the panel's width."""
+    longest = max(map(text_width, panel.note.split()), default=0.0)
+    return min(1.0, panel.width * aspect / (size * (longest + 1.0)))
 
 
 def _note(panel: Panel, aspect: float, size: float) -> list[tuple[str, float]]:
