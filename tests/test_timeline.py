@@ -7,6 +7,7 @@ import itertools
 import json
 import random
 import re
+import shutil
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -158,8 +159,10 @@ def test_the_kernels_protocol_is_clean_for_any_depth_k_tiles_and_k_blocks():
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found_for_any_depth_k_tiles_and_k_blocks(fault):
     for stages, k_tiles, k_blocks in GRID:
-        if (stages == 1 and fault in ("advance", "drain")) or (k_tiles == 1 and fault == "barrier"):
-            continue  # no index to advance, nothing left to drain; no next copy
+        if (stages == 1 and fault in ("advance", "drain")) or (stages > 1 and k_tiles == 1 and fault == "barrier"):
+            with pytest.raises(UsageError, match="needs"):  # no index to advance, nothing left to drain; no next copy
+                timeline_spec(stages, k_tiles, k_blocks, fault=fault)
+            continue
         kinds = {h.kind for h in timeline_spec(stages, k_tiles, k_blocks, fault=fault).hazards}
         expected = {"wait": {"raw"}, "barrier": {"war"}, "advance": {"tile"}, "drain": {"drain", "war"} if stages > 2 else {"war"}}[fault]
         assert kinds & expected and (kinds <= expected or fault == "advance" or stages == 1), (stages, k_tiles, k_blocks, kinds)
@@ -603,6 +606,42 @@ def test_steps_can_be_cropped():
     drawn = labels(whole, "stages")
     assert labels(part, "stages") == {(r, c - 4): t for (r, c), t in drawn.items() if 4 <= c < 8}
     assert outlined(part)["stages"] == {(r, c - 4) for r, c in outlined(whole)["stages"] if 4 <= c < 8}
+
+
+@pytest.mark.parametrize(
+    ("fault", "cols", "said", "hidden"),
+    [
+        ("", "0:12", ["No hazards"], ["7*", "once more"]),
+        ("", "15:16", ["7*: the last k tile once more"], []),
+        ("wait", "0:2", ["17 hazards, none in the steps drawn: read too early", "Step 2:"], ["marked with !", "7*"]),
+        ("wait", "4:8", ["17 hazards, 4 in the steps drawn, outlined and marked", "Step 4:", "Step 6:", "and 15 more"], ["Step 2:"]),
+        ("wait", "2", ["17 hazards, 2 in the steps drawn", "Step 2:"], ["Step 4:"]),  # k blocks 0 and 1 by one wait
+    ],
+)  # fmt: skip
+def test_the_lines_of_a_cropped_timeline_are_about_the_steps_drawn(fault, cols, said, hidden):
+    figure = texgen.timeline(fault=fault, cols=cols).figure
+    lines = " ".join(line.text for line in figure.lines)
+    assert all(text in lines for text in said) and not any(text in lines for text in hidden), lines
+    letters = {text[1][:1] for text in labels(texgen.timeline(fault=fault, cols=cols), "stages").values() if text[0]}
+    assert {item.text[0] for row in figure.legend for item in row} == letters
+
+
+@pytest.mark.chromium
+def test_a_page_keeps_the_size_of_a_long_timeline_and_follows_the_reader(run):
+    """Nothing there can be pointed at, so nothing enlarges it: in the window's width its labels would be a pixel high."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    assert run("--k-tiles", 64, "--k-blocks", 8, "-o", "long.html")[0] == 0
+    with playwright.sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page()
+        page.goto((Path.cwd() / "long.html").as_uri())
+        for scheme, ground in {"dark": "rgb(21, 24, 29)", "light": "rgb(255, 255, 255)"}.items():
+            page.emulate_media(color_scheme=scheme)
+            assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == ground
+        natural = page.evaluate("+document.querySelector('svg.texgen').getAttribute('width')")
+        shown = page.evaluate("document.querySelector('svg.texgen').getBoundingClientRect().width")
+        browser.close()
+    assert shown == pytest.approx(natural, abs=0.1) and natural > 10_000
 
 
 def test_names_of_rows_fit_their_rows_in_a_long_timeline():

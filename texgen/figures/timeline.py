@@ -40,7 +40,7 @@ def draw_timeline(spec: TimelineSpec, options: FigureOptions) -> Figure:
     check_size((spec.stages + len(ORDER)) * len(columns), "this timeline", "--cols 0:64")
     colors = len(palette(options.palette))
     panels: list[list[Panel | None]] = [[_stages(spec, columns, options, colors)], [_operations(spec, columns, options)]]
-    lines = _caption(spec)
+    lines = _caption(spec, set(columns.tolist()))
     if spec.measured is not None:
         from texgen.figures.stamps import measured_lines, measured_panels
 
@@ -50,7 +50,7 @@ def draw_timeline(spec: TimelineSpec, options: FigureOptions) -> Figure:
             lines.append(Line(f"The model above has k tiles of {plural(spec.k_blocks, 'k block')}, the run's have {spec.measured.k_blocks}: one step more a k block, while its k tile is read"))
         if spec.program != kernel_program(spec.stages, spec.k_tiles, spec.k_blocks):
             lines.append(Line("The run is of the kernel's own protocol, not of the one above"))
-    states = {c.state for row in spec.cells for c in row}
+    states = {row[t].state for row in spec.cells for t in columns.tolist()}
     legend = [LegendItem(fill % colors, MEANINGS[state]) for state, fill in FILLS.items() if options.legend and state in states]
     return assemble(
         "timeline", spec.name, options.title if options.title is not None else (spec.name or title(spec)), panels,
@@ -68,16 +68,18 @@ def marked(spec: TimelineSpec) -> tuple[set[tuple[int, int]], set[tuple[str, int
     """What the hazards outline: (stage, step) of the accesses that clash, and (operation, step) of what is at fault."""
     stages, operations = set(), set()
     for hazard in spec.hazards:
-        for event in (hazard.event, hazard.other):
-            if event < 0 or (event == hazard.other and hazard.kind in ("raw", "tile", "drain")):
-                continue
-            if hazard.stage >= 0:
+        for event in _at_fault(hazard):
+            if hazard.stage >= 0 and event != hazard.weak:
                 stages.add((hazard.stage, spec.steps[event]))
             if spec.program[event].op in ORDER:
                 operations.add((spec.program[event].op, spec.steps[event]))
-        if hazard.weak >= 0:
-            operations.add(("wait", spec.steps[hazard.weak]))
     return stages, operations
+
+
+def _at_fault(hazard: Hazard) -> list[int]:
+    """The events that a hazard outlines: where it shows, what it clashes with, the wait that is too weak."""
+    other = -1 if hazard.kind in ("raw", "tile", "drain") else hazard.other
+    return [event for event in (hazard.event, other, hazard.weak) if event >= 0]
 
 
 def _stages(spec: TimelineSpec, columns: IntArray, options: FigureOptions, colors: int) -> Panel:
@@ -126,31 +128,38 @@ def _outlines(mask: np.ndarray) -> tuple[Block, ...]:  # type: ignore[type-arg]
 # Words -------------------------------------------------------------------------------------------------------------------
 
 
-def verdict(spec: TimelineSpec) -> str:
-    """How many hazards there are, by kind."""
+def verdict(spec: TimelineSpec, seen: int | None = None) -> str:
+    """How many hazards there are, by kind; ``seen``: how many have a mark in the steps drawn (None: all)."""
     if not spec.hazards:
         return "No hazards: in every interleaving of the warps each read finds its k tile."
     counts = Counter(h.kind for h in spec.hazards)
     kinds = ", ".join(f"{KINDS[kind]} {n}×" if n > 1 else KINDS[kind] for kind, n in counts.items())
-    return f"{plural(len(spec.hazards), 'hazard')}, outlined and marked with !: {kinds}."
+    many = plural(len(spec.hazards), "hazard")
+    if seen == 0:
+        return f"{many}, none in the steps drawn: {kinds}."
+    part = "" if seen in (None, len(spec.hazards)) else f", {seen} in the steps drawn"
+    return f"{many}{part}, outlined and marked with !: {kinds}."
 
 
-def chosen(spec: TimelineSpec) -> list[Hazard]:
+def chosen(hazards: Sequence[Hazard]) -> list[Hazard]:
     """A few hazards that say most: the first of each kind, then those of other k tiles."""
-    first = {h.kind: h for h in reversed(spec.hazards)}
-    others = {(h.kind, h.tile): h for h in reversed(spec.hazards)}
+    first = {h.kind: h for h in reversed(hazards)}
+    others = {(h.kind, h.tile): h for h in reversed(hazards)}
     kept = sorted(first.values(), key=lambda h: h.event)
     kept += sorted((h for h in others.values() if h not in kept), key=lambda h: h.event)[: max(0, SHOWN_HAZARDS - len(kept))]
     return sorted(kept, key=lambda h: h.event)
 
 
-def _caption(spec: TimelineSpec) -> list[Line]:
+def _caption(spec: TimelineSpec, drawn: set[int]) -> list[Line]:
+    """The lines of facts of the steps drawn; hazards that have no mark there are counted, and told where no other is."""
     lines = [Line("wait: groups that wait_group leaves in flight; read, compute: k tile.k block; commit: group")]
-    if any(e.tile >= spec.k_tiles for e in spec.program):
+    held = {row[t].tile for row in spec.cells for t in drawn} | {e.tile for i, e in enumerate(spec.program) if spec.steps[i] in drawn}
+    if max(held) >= spec.k_tiles:
         lines.append(Line(f"{spec.k_tiles - 1}*: the last k tile once more, copied so that no branch is needed; nobody multiplies it"))
     lines += [Line(note) for note in spec.notes]
-    lines.append(Line(verdict(spec)))
-    told = chosen(spec)
+    seen = [h for h in spec.hazards if any(spec.steps[event] in drawn for event in _at_fault(h))]
+    lines.append(Line(verdict(spec, len(seen))))
+    told = chosen(seen or spec.hazards)
     lines += [Line(h.text) for h in told]
     if len(told) < len(spec.hazards):
         lines.append(Line(f"and {plural(len(spec.hazards) - len(told), 'more hazard')}".replace("more hazards", "more")))
@@ -165,7 +174,7 @@ def alternative_text(spec: TimelineSpec) -> str:
         if cell.state and (step == 0 or states[step - 1] != cell):
             what = {WRITTEN: "is copied", FLIGHT: "is in flight", LANDED: "has landed", READ: "is read"}[cell.state]
             spans.append(f"k tile {spec.tile(cell.tile)} {what} from step {step}")
-    faults = "" if not spec.hazards else " " + " ".join(h.text for h in chosen(spec))
+    faults = "" if not spec.hazards else " " + " ".join(h.text for h in chosen(spec.hazards))
     return f"{title(spec)}, {spec.steps[-1] + 1} steps. In stage 0 {_some(spans)}. {verdict(spec)}{faults}"
 
 

@@ -117,6 +117,8 @@ def kernel_program(stages: int, k_tiles: int, k_blocks: int, fault: str = "") ->
         raise UsageError(f"{k_tiles} k tiles of {k_blocks} k blocks are more than can be followed: fewer --k-tiles or --k-blocks.")
     if stages == 1 and fault in ("advance", "drain"):
         raise UsageError(f"--fault {fault} needs a ring of two --stages or more: with one there is no index and nothing to drain.")
+    if stages > 1 and k_tiles == 1 and fault == "barrier":
+        raise UsageError("--fault barrier needs two --k-tiles or more: with one there is no next copy to be issued too early.")
     made = _pipelined(stages, k_tiles, k_blocks, fault) if stages > 1 else _unpipelined(k_tiles, k_blocks, fault)
     return events(list(made), stages)
 

@@ -27,7 +27,7 @@ def page(figure: Figure, pointing: Pointing, templates: tuple[str, ...] = ()) ->
     """A whole HTML document that asks for nothing else. Raises TexgenError for tables too large for a page."""
     names = _names(figure, pointing, "", templates)
     title = figure.title or figure.name or figure.kind
-    more = {"title": title, "theme": figure.theme, "fonts": FONTS["text"], "version": __version__}
+    more = {"title": title, "theme": figure.theme, "still": not pointing.cells, "fonts": FONTS["text"], "version": __version__}
     return fill("figure.html.j2", names | more, templates)
 
 
