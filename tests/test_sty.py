@@ -21,7 +21,7 @@ from texgen.render.sty import FILLS, sty
 DOCS = Path(__file__).parents[1] / "docs"
 STY = sty()
 PRESETS = {name: keys for name, keys in re.findall(r"^\\txg@preset\{([^}]+)\}\{[^}]*\}\{([^}]*)\}", STY, re.MULTILINE)}
-KEYS = set(re.findall(r"^\\txg@(?:key|stored|choice)\{([^}#]+)\}", STY, re.MULTILINE)) | {"preset"}
+KEYS = set(re.findall(r"^\\txg@(?:key|stored|length|choice)\{([^}#]+)\}", STY, re.MULTILINE)) | {"preset"}
 FRAGMENTS = {
     "c": (F16, {"operand": "C"}),
     "rows": (F16, {"operand": "C", "rows": "0:8"}),
@@ -149,6 +149,22 @@ def test_what_is_left_out_is_said_with_its_size(paper):
 
 @pytest.mark.pdflatex
 @pytest.mark.pdftotext
+@pytest.mark.parametrize(("tiles", "cols", "kept", "lost"), [(8, "0:18", {"7.0", "17"}, set()), (8, "", {"19"}, {"7.0"}), (14, "0:26", set(), {"7.0", "19"})])
+def test_a_timeline_in_a_column_keeps_the_names_of_its_rows(paper, tiles, cols, kept, lost):
+    """The stages and operations, what the colours mean, and the advice that is right for a timeline."""
+    (paper / "time.tikz").write_text(texgen.timeline(3, tiles, 2, cols=cols).tikz())
+    run = Run(paper, document(r"\noindent\begin{minipage}{229.5pt}\texgenfigure{time}\end{minipage}\newpage " + RULER, "two columns"))
+    words = run.words()
+    said = {w for w, *_ in words}
+    assert not run.errors and "Overfull" not in run.log
+    assert {"stage", "wait", "compute", "flight"} | kept <= said and not said & lost
+    ten = next(h for w, _, _, h in words if w == "T12345")
+    assert min(h for w, _, _, h in words if w in ("compute", "barrier", "flight")) >= (5 - 0.05) / 10 * ten
+    assert ("left out" in run.said) == bool(lost) and ("(fewer --cols, or fewer --k-tiles)" in run.said) == bool(lost)
+
+
+@pytest.mark.pdflatex
+@pytest.mark.pdftotext
 def test_beside_text_on_a_slide_a_figure_keeps_labels_axes_and_legend(paper):
     """The C operand in .55 of a frame's width, as an arrow to T14 needs it."""
     body = r"\begin{frame}{C}\begin{columns}\begin{column}{.55\textwidth}\texgenfigure{c}\end{column}\end{columns}\end{frame}"
@@ -255,6 +271,18 @@ def test_mistakes_are_named_with_what_there_is(paper):
     assert f"figure,{','.join(PALETTES)}" in said and "onecolumn,twocolumns,beamer,poster,bw" in said
 
 
+@pytest.mark.pdflatex
+def test_a_length_that_is_none_and_a_panel_that_is_not_there_are_named(paper):
+    """Each once, in place of what TikZ would say of what follows from it; the figure is drawn."""
+    body = r"""\texgenset{cell=abc, smallest text=big, preset}\texgenfigure[width=-3cm]{c}
+        \begin{texgenoverlay}\draw (0,0) -- \texgencell{late/C}{9}{5};\end{texgenoverlay}\texgenfigure[name=late, cell=.5\linewidth/20]{c}"""
+    run = Run(paper, document(body), runs=2)
+    said = run.said
+    for text in ("The key `cell' cannot be `abc'", "The key `smallest text' cannot be `big'", "preset' requires a value", "A cell of c would be -", "No panel `late/C' is drawn before this place"):
+        assert said.replace("\n", "").count(text) == 1, text
+    assert len(run.errors) == 5 and run.pdf
+
+
 # --- in the company of others --------------------------------------------------------------------------------------------
 
 ACTIVE = "".join(rf"\catcode`\{c}=\active\def{c}{{\unskip\string{c}}}" for c in ";:!?'")
@@ -268,6 +296,8 @@ COMPANY = {
     "\\begin{subfigure}{.5\\linewidth}\\texgenfigure{c}\\caption{}\\end{subfigure}\\begin{subfigure}{.5\\linewidth}\\resizebox{\\linewidth}{!}"
     "{\\texgenfigure[cell=5mm]{shared}}\\caption{}\\end{subfigure}\\caption{c}\\label{f}\\end{figure}"
     "\\rowcolors{1}{red!20}{}\\begin{tabular}{cc}\\texgenfigure{c}&b\\end{tabular}\\end{document}",
+    "an = that is active": "\\documentclass{article}\\usepackage{texgen}\\begin{document}\\catcode`\\==\\active\\def={\\string=}"
+    "\\texgenset{palette=grey}\\texgenfigure[name=l, width=8cm, picture={baseline}]{c}\\end{document}",
     "beamer": "\\documentclass{beamer}\\usepackage[beamer]{texgen}\\begin{document}\\begin{frame}<1-2>{a}\\texgenfigure[name=l]{c}"
     "\\begin{texgenoverlay}\\draw<2>[red] \\texgencell{l/C}{0}{0} circle (2pt);\\end{texgenoverlay}\\end{frame}"
     "\n\\begin{frame}[fragile]\n\\texgenfigure{full}\n\\end{frame}\n\\end{document}",

@@ -15,6 +15,7 @@ from typing import Any
 
 from texgen.errors import TexgenError, UsageError
 from texgen.figures import Figure, FigureOptions, draw
+from texgen.figures.caption import less
 from texgen.several import several
 from texgen.spec_json import to_json
 from texgen.specs import Spec, flat
@@ -37,9 +38,7 @@ def print_size_remark(figure: Figure) -> str:
     points = float(match[1]) * _UNIT_PT[match[2]] / (figure.width * figure.aspect) * figure.label_size
     if points >= SMALLEST_PRINT_PT:
         return ""
-    less = {"timeline": "fewer --cols", "chain": "fewer --rows and --cols, or --label none"}
-    mend = less.get(figure.kind, "one --operand, fewer --rows and --cols, --label thread, or an --overview")
-    return f"labels print at {points:.1f} pt in a width of {figure.print_width}: draw {mend}"
+    return f"labels print at {points:.1f} pt in a width of {figure.print_width}: draw {less(figure.kind)}"
 
 
 class Drawing:

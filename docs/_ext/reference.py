@@ -41,7 +41,7 @@ FIGURE = {
     "legend_title": "what the colours mean", "x0": "left edge, in cells", "y0": "top edge, in cells", "width": "in cells", "width_cells": "width in heights of a cell",
     "height": "in cells", "cell_mm": "height of a cell in millimetres", "left": "where titles and lines begin, in cells",
     "title_y": "base line of the title", "legend_y": "base line of the legend",
-    "extents": "[(width, height) of panels, title, legend, caption], in heights of a cell", "label_room": "how many times larger labels would still fit their cells", "title_room": "the same of titles of panels", "legend_height": "height of the legend's rows, in cells", "ink": "colour of labels", "dim": "fill of greyed cells",
+    "extents": "[(width, height) of panels, title, legend, caption], in heights of a cell", "label_room": "how many times larger labels would still fit their cells", "title_room": "the same of titles of panels", "tick_room": "and of numbers and names along panels", "name_room": "and of names of rows where the numbers across are left out", "tick_width": "width of the longest number or name left of the panels, and of its place, in heights of a cell", "less": "what to draw less of, in words", "legend_height": "height of the legend's rows, in cells", "ink": "colour of labels", "dim": "fill of greyed cells",
     "dim_ink": "colour of greyed labels", "memory": "fill of operands that are read from memory",
 }  # fmt: skip
 PANEL = {

@@ -22,6 +22,15 @@ def plural(n: int, word: str) -> str:
     return f"{n:,} {word}" + ("" if n == 1 else "s")
 
 
+def less(kind: str) -> str:
+    """What to ask for where a figure of a kind has more cells than can be read."""
+    own = {
+        "layout": "fewer --rows and --cols", "timeline": "fewer --cols, or fewer --k-tiles",
+        "chain": "fewer --rows and --cols, or --label none",
+    }  # fmt: skip
+    return own.get(kind, "one --operand, fewer --rows and --cols, --label thread, or an --overview")
+
+
 def owners_text(operand: TVMap) -> str:
     """``each cell in 2 threads``, from the counts themselves."""
     counts = operand.owner_counts

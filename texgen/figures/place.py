@@ -17,6 +17,8 @@ NARROWEST_LABEL = 0.2
 WORDS_APART = 0.35
 """Ems more between two cells whose labels have spaces, which are 0.28 ems."""
 TEXT_SIZE = 0.42
+TICK_SIZE = 0.85
+"""Of numbers and names along panels, as a share of the text's."""
 LARGEST_ROW_NAME = 0.9
 """Of a row's height."""
 LEADING = 1.45
@@ -58,7 +60,7 @@ def _distinct(line: list[list[str]]) -> set[str]:
 def margins(text_size: float, aspect: float, panels: Sequence[Panel] = ()) -> tuple[float, float]:
     """(left, top) of a panel that its axis and title need, in cells."""
     names = [text_width(name) for p in panels for name in p.row_names]
-    return max(3.5, 0.85 * max(names, default=0.0) + 0.6) * text_size / aspect, 2.9 * text_size
+    return max(3.5, TICK_SIZE * max(names, default=0.0) + 0.6) * text_size / aspect, 2.9 * text_size
 
 
 def title_width(title: str) -> float:

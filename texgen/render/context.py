@@ -7,12 +7,14 @@ an author who overrides a template may rely on.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
+from texgen.figures.caption import less
 from texgen.figures.labels import text_width
 from texgen.figures.model import DIMMED, HOLE, IN_MEMORY, Figure, LegendItem, Panel, rectangles, ticks
 from texgen.figures.palette import DIM, DIM_INK, INK, MEMORY
-from texgen.figures.place import LEADING, label_room, legend_width, title_width
+from texgen.figures.place import LEADING, TICK_SIZE, label_room, legend_width, title_width
 
 FILL_NAMES = {HOLE: "Hole", DIMMED: "Dim", IN_MEMORY: "Memory"}
 FILL_COLORS = {HOLE: "FFFFFF", DIMMED: DIM, IN_MEMORY: MEMORY}
@@ -20,6 +22,8 @@ RUNS_A_PATH = 20
 """Rectangles in one TeX path: the DVI driver's time is quadratic in it."""
 NAMED_BLOCKS = 1500
 LARGEST_BLOCK_NAME = 2.2
+HIGHEST_TICK = 1.5
+"""How many times larger numbers across a panel may be before they meet its title."""
 BAR_AIR, SMALLEST_BAR_NAME = 0.1, 0.5
 CELL_MM = 5.0
 WIDEST_MM = 5000.0
@@ -46,6 +50,10 @@ def context(figure: Figure) -> dict[str, Any]:
         "extents": extents(figure),
         "label_room": label_room(figure),
         "title_room": title_room(figure),
+        "tick_room": tick_room(figure),
+        "name_room": name_room(figure),
+        "tick_width": tick_width(figure),
+        "less": less(figure.kind),
         "legend_height": LEADING * size * len(figure.legend),
         "ink": INK, "dim": DIM, "dim_ink": DIM_INK, "memory": MEMORY,
     }  # fmt: skip
@@ -92,15 +100,46 @@ def title_room(figure: Figure) -> float:
     return max(1.0, min(rooms, default=1.0))
 
 
+def tick_room(figure: Figure) -> float:
+    """How many times larger the numbers and names along panels may be and still stand apart, below the panel's title."""
+    rooms = [HIGHEST_TICK]
+    for panel in figure.panels:
+        size = TICK_SIZE * figure.text_size / panel.scale
+        across, down = _ticks(panel, figure)
+        apart = min((b - a for (a, _), (b, _) in pairwise(across)), default=panel.width)
+        rooms.append(apart * figure.aspect / (size * (max((text_width(t) for _, t in across), default=0.0) + 0.25)))
+        rooms.append(min((b - a for (a, _), (b, _) in pairwise(down)), default=panel.height) / (0.95 * size))
+    return max(1.25, min(rooms))
+
+
+def name_room(figure: Figure) -> float:
+    """The same of rows' names alone, where the numbers across are left out; 0 where rows have numbers."""
+    return min(0.95 * p.scale / (TICK_SIZE * figure.text_size) if p.row_names else 0.0 for p in figure.panels)
+
+
+def tick_width(figure: Figure) -> tuple[float, float]:
+    """(width of the longest number or name left of the panels with its gap, what the picture has for it), in heights of a cell."""
+    names = [text_width(t) for p in figure.panels if p.x == 0 for _, t in _ticks(p, figure)[1]]
+    return TICK_SIZE * figure.text_size * (max(names, default=0.0) + 0.3), -figure.x0 * figure.aspect + 0.38
+
+
+def _ticks(panel: Panel, figure: Figure) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+    """(position, text) of what stands across a panel, and down it."""
+    size = figure.text_size / panel.scale
+    wide_step = _step(size * TICK_SIZE * (text_width(str(int(panel.columns[-1]))) + 0.5) / figure.aspect)
+    return (
+        _named(panel.column_names) or ticks(panel.columns, wide_step),
+        _named(panel.row_names) or ticks(panel.rows, _step(size * 0.95)),
+    )
+
+
 def panel_context(panel: Panel, figure: Figure) -> dict[str, Any]:
     """One panel's numbers; see ``context``."""
     size = figure.text_size / panel.scale
     r0, c0 = int(panel.rows[0]), int(panel.columns[0])
     origin = (-float(c0), -float(r0))
     down, across = (origin[0], origin[1] + 1), (origin[0] + 1, origin[1])
-    wide_step = _step(size * 0.85 * (text_width(str(int(panel.columns[-1]))) + 0.5) / figure.aspect)
-    across_ticks = _named(panel.column_names) or ticks(panel.columns, wide_step)
-    down_ticks = _named(panel.row_names) or ticks(panel.rows, _step(size * 0.95))
+    across_ticks, down_ticks = _ticks(panel, figure)
     return {
         "key": panel.key, "title": panel.title, "x": panel.x, "y": panel.y, "scale": panel.scale, "text_size": size, "lined": panel.lined,
         "width": panel.width, "height": panel.height, "row_axis": panel.row_axis, "column_axis": panel.column_axis,
