@@ -665,13 +665,14 @@ def test_the_directive_draws_faults_without_warnings(tmp_path, result):
         ".. texgen:timeline::\n   :fault: drain\n   :no-caption:",
         ".. texgen:timeline::\n   :measured: /runs/timeline.json\n   :palette: grey",
         ".. texgen:timeline::\n   :protocol: mine.py:protocol",
+        ".. texgen:timeline::\n   :k-tiles: 1\n   :fault: barrier",
     )
     built = site.build()
-    assert len(built.figures()) == 4 and built.drawn == 3 and built.warnings.count("WARNING") == 1
-    assert "texgen_execute = True" in built.warnings and "4 stages, 3 k tiles" in built.text("index.html")
+    assert len(built.figures()) == 5 and built.drawn == 3 and built.warnings.count("WARNING") == 2
+    assert "texgen_execute = True" in built.warnings and ":fault: barrier needs two :k-tiles: or more" in built.warnings and "4 stages, 3 k tiles" in built.text("index.html")
     assert {Path(d).name for d in built.app.env.dependencies["index"]} == {"timeline.json"}
     built = site.build(texgen_execute=True)
-    assert built.warnings == "" and "overwritten while read (WAR)" in built.text("index.html")
+    assert built.warnings.count("WARNING") == 1 and ":k-tiles: or more" in built.warnings and "overwritten while read (WAR)" in built.text("index.html")
 
 
 @pytest.mark.pdflatex
@@ -686,5 +687,13 @@ def test_a_function_gives_events_or_is_told_what_to_give():
     for wrong in (None, 5, "copy"):
         with pytest.raises(TexgenError, match="must give a list of events"):
             texgen.timeline(protocol=lambda *_, wrong=wrong: wrong)
+    for wrong, said in {
+        "stages": "stages 0 must be between 1 and 64", "k_tiles": "k_tiles 0 must be", "fault": "fault 'no' must be one of wait,", "cols": "cols '99' leaves nothing",
+        "print_width": "print_width 'no' is no length", "color_by": "color_by is of layouts; a timeline has stages and steps: cols crops",
+    }.items():  # fmt: skip
+        value = {"fault": "no", "cols": "99", "print_width": "no", "color_by": "warp"}.get(wrong, 0)
+        with pytest.raises(UsageError, match=f"^{re.escape(said)}") as raised:
+            texgen.timeline(**{wrong: value})
+        assert "--" not in str(raised.value)
     with pytest.raises(UsageError, match="between 1 and 64"):
         texgen.timeline("3")

@@ -13,7 +13,7 @@ from pathlib import Path
 from shutil import which
 from typing import Any
 
-from texgen.errors import TexgenError, UsageError
+from texgen.errors import TexgenError, UsageError, for_keywords
 from texgen.figures import Figure, FigureOptions, draw
 from texgen.figures.caption import less
 from texgen.several import several
@@ -371,9 +371,10 @@ def timeline(
     """
     from texgen.pipeline.build import timeline_spec
 
-    look = FigureOptions.of(**options)
-    spec = timeline_spec(stages, k_tiles, k_blocks, fault=fault, protocol=protocol, measured=measured, name=name)
-    return Drawing(spec, look, templates)
+    with for_keywords():
+        look = FigureOptions.of(**options)
+        spec = timeline_spec(stages, k_tiles, k_blocks, fault=fault, protocol=protocol, measured=measured, name=name)
+        return Drawing(spec, look, templates)
 
 
 def unique(names: Sequence[str]) -> list[str]:

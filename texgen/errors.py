@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 from texgen.visible import one_line, visible
 
 
@@ -27,6 +31,20 @@ class TexgenError(Exception):
 
 class UsageError(TexgenError):
     """The options contradict each other or do not fit the target (exit status 2)."""
+
+
+def spelt(message: str, written: Callable[[str], str]) -> str:
+    """A message whose options, ``--k-tiles`` as on the command line, are written as elsewhere; ``--width`` is ``print-width`` there."""
+    return re.sub(r"--([a-z][a-z-]*)", lambda m: written("print-width" if m[1] == "width" else m[1]), message)
+
+
+@contextmanager
+def for_keywords() -> Iterator[None]:
+    """Options in the messages of UsageErrors as Python has them: ``k_tiles`` for ``--k-tiles``."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(spelt(error.message, lambda name: name.replace("-", "_")), error.detail) from error.__cause__
 
 
 class TexgenWarning(UserWarning):

@@ -130,7 +130,7 @@ class FigureDirective(SphinxDirective):
 
     def _failure(self, error: TexgenError) -> nodes.Node:
         """A warning, and a box in the page in place of the picture."""
-        error = type(error)(spelt_here(error.message), error.detail)
+        error = type(error)(spelt_here(error.message, self.option_spec), error.detail)
         subtype = "execute" if isinstance(error, ExecutionOff) else "figure"
         said, studio = str(error), self.domain.open_studio
         if isinstance(error, MissingDsl):

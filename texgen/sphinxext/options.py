@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from docutils.parsers.rst import directives
 
-from texgen.errors import UsageError
+from texgen.errors import UsageError, spelt
 
 if TYPE_CHECKING:
     from texgen.figures import FigureOptions
@@ -75,9 +74,9 @@ class LazySpecification:
         return specification()
 
 
-def spelt_here(message: str) -> str:
-    """A message with options as a directive writes them: ``:rows:`` for ``--rows``."""
-    return re.sub(r"--([a-z][a-z-]*)", lambda m: f":{m[1]}:" if m[1] in specification() else m[0], message)
+def spelt_here(message: str, known: Mapping[str, Any] | None = None) -> str:
+    """A message with options as a directive writes them: ``:rows:`` for ``--rows``; ``known`` are that directive's own."""
+    return spelt(message, lambda name: f":{name}:" if name in (specification() if known is None else known) else f"--{name}")
 
 
 def split(given: dict[str, Any], defaults: dict[str, Any]) -> tuple[dict[str, Any], FigureOptions]:
