@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import re
 import subprocess
@@ -281,6 +282,22 @@ def test_a_length_that_is_none_and_a_panel_that_is_not_there_are_named(paper):
     for text in ("The key `cell' cannot be `abc'", "The key `smallest text' cannot be `big'", "preset' requires a value", "A cell of c would be -", "No panel `late/C' is drawn before this place"):
         assert said.replace("\n", "").count(text) == 1, text
     assert len(run.errors) == 5 and run.pdf
+
+
+@pytest.mark.pdflatex
+@pytest.mark.pdftotext
+def test_what_tex_cannot_measure_in_one_piece_is_set_in_pieces_alike(paper):
+    """Labels and numbers of a long timeline, made larger for ``smallest text``: a step wide each, of one size."""
+    (paper / "long.tikz").write_text(texgen.timeline(3, 75, 8, cols="0:600").tikz())
+    assert (paper / "long.tikz").read_text().count("\\txgAt{") > 2
+    run = Run(paper, document(r"\texgenfigure[cell=2.4mm, smallest text=2.9pt]{long}", head=BIG.replace("paperwidth=90cm", "paperwidth=160cm")))
+    assert not run.errors
+    labels = [w for w in run.words() if re.fullmatch(r"\d+\.\d", w[0])]
+    top = min(y for _, _, y, _ in labels)
+    row = sorted((x, h, w) for w, x, y, h in labels if abs(y - top) < 1)
+    assert len(row) == 598 and {round(h, 2) for _, h, _ in row} == {round(row[0][1], 2)}
+    steps = [(b[0] - a[0]) / (2.4 / 25.4 * 72) for a, b in itertools.pairwise(row)]
+    assert min(steps) == pytest.approx(1, abs=0.1) and max(steps) == pytest.approx(1, abs=0.1)
 
 
 # --- in the company of others --------------------------------------------------------------------------------------------

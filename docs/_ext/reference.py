@@ -53,6 +53,7 @@ PANEL = {
     "fills": "[(name of a fill, [(row, column, height, width), …]), …]: rectangles of one colour",
     "marks": "cells that several threads hold, row by row, [[(row, column), …], …]",
     "label_rows": "row → line → [(label, greyed), …]", "bars": "parts of a row in colour, with their names", "blocks": "outlined groups with their names",
+    "label_run": "(rows, columns) of labels that TeX can set in one piece", "tick_run": "the same of the numbers beside and above",
     "lined": "whether the grid is drawn", "down": "row → its number, empty where none is shown", "across": "column → its number, empty where none is shown",
     "down_ticks": "[(row, number), …]", "across_ticks": "[(column, number), …]", "corner": "where the letters of the axes stand",
     "title_y": "base line of the title", "note_size": "font of a note in that of the panel's text", "note_lines": "[(words across a panel without labels, base line), …]",

@@ -25,6 +25,8 @@ LARGEST_BLOCK_NAME = 2.2
 HIGHEST_TICK = 1.5
 """How many times larger numbers across a panel may be before they meet its title."""
 BAR_AIR, SMALLEST_BAR_NAME = 0.1, 0.5
+LONGEST_BOX_PT = 14_000.0
+"""TeX's lengths end at 16,383 pt, and texgen.sty makes these cells larger."""
 CELL_MM = 5.0
 WIDEST_MM = 5000.0
 """TeX ends at 5758 mm, Acrobat refuses pages over 5080 mm."""
@@ -149,6 +151,7 @@ def panel_context(panel: Panel, figure: Figure) -> dict[str, Any]:
         "fills": list(_fills(panel)),
         "marks": _marks(panel),
         "label_rows": _label_rows(panel),
+        "label_run": (_run(figure.label_size), _run(figure.label_size / figure.aspect)),
         "bars": _bars(panel, figure, size),
         "blocks": _blocks(panel, figure.aspect, size),
         "note_size": (note_size := _note_size(panel, figure.aspect, size)),
@@ -157,6 +160,7 @@ def panel_context(panel: Panel, figure: Figure) -> dict[str, Any]:
         "down_ticks": down_ticks,
         "across": _spread(across_ticks, panel.width),
         "down": _spread(down_ticks, panel.height),
+        "tick_run": (_run(TICK_SIZE * figure.text_size), _run(TICK_SIZE * figure.text_size / figure.aspect)),
         "corner": (-0.3 * size / figure.aspect, -0.42 * size),
         "title_y": -1.65 * size,
     }  # fmt: skip
@@ -205,6 +209,11 @@ def _label_rows(panel: Panel) -> list[list[list[tuple[str, bool]]]]:
     for r, dims in enumerate(dim):
         out.append([list(zip(line[r], dims, strict=True)) for line in panel.lines])
     return out
+
+
+def _run(size: float) -> int:
+    """How many cells with text of ``size`` cells TeX can set in one box: it measures them at 10 pt."""
+    return max(1, int(LONGEST_BOX_PT / 10 * size))
 
 
 def _blocks(panel: Panel, aspect: float, size: float) -> list[dict[str, Any]]:
