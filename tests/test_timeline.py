@@ -580,6 +580,7 @@ def test_a_protocol_of_ones_own_is_judged(run, tmp_path):
         (["--protocol", "bad.py:other"], 1, "no function other"),
         (["--protocol", "bad.py"], 2, "file.py:function"),
         (["--protocol", "bad.json"], 1, "no JSON"),
+        (["--protocol", "empty.json"], 1, "empty.json has no program: give a list of events"),
         (["--protocol", "advances.json"], 1, "only advances the ring's indices"),
         (["--measured", "bad.json"], 1, "no JSON"),
         (["--measured", "timeline.json", "--stages", "5"], 1, "no run with 5 stages: there are runs with 3"),
@@ -590,6 +591,7 @@ def test_a_protocol_of_ones_own_is_judged(run, tmp_path):
 def test_what_cannot_be_drawn_is_said_in_a_sentence(arguments, code, said, run, tmp_path, result):
     (tmp_path / "bad.py").write_text("def function(*numbers):\n    return 1 / 0\n")
     (tmp_path / "bad.json").write_text("{")
+    (tmp_path / "empty.json").write_text("{}")
     (tmp_path / "advances.json").write_text('[["advance", "read"]]')
     status, _, heard = run(*arguments)
     assert status == code and said in heard and "texgen/pipeline" not in heard, heard

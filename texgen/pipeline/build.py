@@ -42,7 +42,7 @@ def timeline_spec(
     numbers: dict[str, Any] = {k: defaults[k] if v is None else v for k, v in chosen.items()}
     if written is None:
         spec = timeline_of(**numbers, fault=fault, name=name)
-    elif own:
+    elif isinstance(written, Mapping):
         texts = {k: own.get(k, "") for k in ("name", "source")}
         if not all(isinstance(v, str) for v in texts.values()):
             raise TexgenError(f"{protocol}: 'name' and 'source' must be strings.")
