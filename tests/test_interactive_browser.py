@@ -428,6 +428,35 @@ def test_without_scripts_it_is_the_static_figure(browser: Any, saved: Any) -> No
     tab.close()
 
 
+def test_thousands_of_labels_come_where_they_can_be_read(browser: Any, tmp_path: Path) -> None:
+    """Too small or out of the window they are not laid out; enlarged they are the static figure's; a printer gets them all."""
+    path = texgen.figure("(72,72):(72,1)").save(tmp_path / "large.html")
+    labels = "() => [...document.querySelectorAll('.txg-labels text')].map((t) => [t.textContent, t.getAttribute('x'), t.getAttribute('y')].join(' '))"
+    bare = Tab(browser, script=False)
+    bare.page.goto(path.as_uri())
+    assert bare.page.locator(".txg-labels text").first.is_visible()
+    bare.close()
+    drawn = path.read_text(encoding="utf-8").partition('<g class="txg-labels"')[2].partition("</g>")[0]
+    everything = {f"{text} {x} {y}" for x, y, text in re.findall(r'<text x="([\d.]+)" y="([\d.]+)">(\d+)</text>', drawn)}
+    assert len(everything) == 72 * 72
+    tab = Tab(browser, width=700)
+    page = tab.open(path)
+    assert page.evaluate(labels) == [] and "enlarged" in line(page)
+    for _ in range(3):
+        page.get_by_label("Larger").click()
+    page.wait_for_function("document.querySelector('.txg-labels text')")
+    assert "enlarged" not in line(page)
+    first = set(page.evaluate(labels))
+    assert any(label.startswith("0 ") for label in first) and first < everything
+    page.evaluate("window.scrollTo(0, 1e6); document.querySelector('.txg-view').scrollLeft = 1e6")
+    page.wait_for_function("[...document.querySelectorAll('.txg-labels text')].some((t) => t.textContent === '5183')")
+    last = set(page.evaluate(labels))
+    assert last < everything and not any(label.startswith("0 ") for label in last)
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert sorted(page.evaluate(labels)) == sorted(everything)
+    tab.close()
+
+
 def test_a_strict_policy_lets_it_run(browser: Any, drawings: dict[str, Any], tmp_path: Path) -> None:
     """One inline script: its hash is all that a content security policy has to name; the tables of a large random one unfold too."""
     import base64
