@@ -21,6 +21,8 @@ VERSION = 1
 """Of the data; the script takes no other."""
 MOST_ENTRIES = 1 << 24
 """The most table entries that a page is to unfold: 64 MB."""
+MANY_LABELS = 3000
+"""More than these take a browser seconds: the script has it lay out those that can be seen."""
 
 
 def page(figure: Figure, pointing: Pointing, templates: tuple[str, ...] = ()) -> str:
@@ -41,7 +43,12 @@ def _names(figure: Figure, pointing: Pointing, key: str | None, templates: tuple
     drawn = svg(figure, templates)
     start = drawn.find('id="txg-') + len('id="')
     own = drawn[start : drawn.index('-t"', start)] if start >= len('id="') and '-t"' in drawn[start:] else "txg"
-    return {"id": own if key is None else key, "svg": Markup(drawn), "data": data(figure, pointing)}
+    return {"id": own if key is None else key, "svg": Markup(drawn), "data": data(figure, pointing), "many": many(figure)}
+
+
+def many(figure: Figure) -> bool:
+    """Whether a figure has more labels than a browser lays out at once."""
+    return sum(p.height * p.width * len(p.lines) for p in figure.panels) > MANY_LABELS
 
 
 def data(figure: Figure, pointing: Pointing) -> Markup:
@@ -85,6 +92,7 @@ def content(figure: Figure, pointing: Pointing) -> dict[str, Any]:
     return more | {
         "texgen": VERSION, "size": [round(names["px_width"], 3), round(names["px_height"], 3)],
         "panels": panels, "tables": tables, "product": int(pointing.product), "elements": int(pointing.elements),
+        "many": int(many(figure)),
     }  # fmt: skip
 
 
