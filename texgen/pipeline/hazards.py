@@ -27,6 +27,7 @@ KINDS = {
     "tile": "wrong k tile read",
     "drain": "copies not drained",
     "fragment": "wrong registers multiplied",
+    "sum": "wrong sum over k",
 }
 
 
@@ -108,7 +109,7 @@ def hazards(program: Sequence[Event], step: Callable[[int], int], k_tiles: int) 
     """Every hazard of a program, by event. ``step`` gives an event's step, for the sentences."""
     course = Course(tuple(program))
     say = _Words(course, step, k_tiles)
-    found = [*_reads(course, say), *_overlapping(course, say), *_drain(course, say), *_registers(course, say)]
+    found = [*_reads(course, say), *_overlapping(course, say), *_drain(course, say), *_registers(course, say), *_sum(course, say)]
     return tuple(sorted(found, key=lambda h: (h.event, list(KINDS).index(h.kind), h.stage, h.other)))
 
 
@@ -179,6 +180,23 @@ def _registers(course: Course, say: _Words) -> Iterator[Hazard]:
             held[event.block] = event.tile
         elif event.op == "compute" and held.get(event.block) != event.tile:
             yield Hazard("fragment", i, -1, event.tile, say.registers(i, held.get(event.block)))
+
+
+def _sum(course: Course, say: _Words) -> Iterator[Hazard]:
+    """What a sum lacks, shown at its end, or has twice; without a multiplication there is none, as in a program of copies alone."""
+    last, end = say.k_tiles - 1, course.last("compute", len(course.program))
+    taken: set[tuple[int, int]] = set()
+    for i, event in enumerate(course.program):
+        if event.op != "compute":
+            continue
+        part = (min(event.tile, last), event.block)
+        if part in taken:
+            yield Hazard("sum", i, -1, event.tile, say.again(i))
+        taken.add(part)
+    blocks = {block for _, block in taken}
+    for tile in range(say.k_tiles) if taken else ():
+        if lost := sorted(blocks - {b for t, b in taken if t == tile}):
+            yield Hazard("sum", end, -1, tile, say.left_out(tile, lost if len(lost) < len(blocks) else []))
 
 
 @dataclass
@@ -254,3 +272,12 @@ class _Words:
         event = self.course.program[compute]
         what = "nothing was read into its registers" if held is None else f"its registers hold that of {self.tile(held)}"
         return f"Step {self.step(compute)}: k block {event.block} of {self.tile(event.tile)} is multiplied, and {what}."
+
+    def again(self, compute: int) -> str:
+        event = self.course.program[compute]
+        return f"Step {self.step(compute)}: k block {event.block} of {self.tile(event.tile)} is multiplied, and is in the sum already."
+
+    def left_out(self, tile: int, blocks: Sequence[int]) -> str:
+        """``blocks``: those that are missing, none where all are."""
+        what = f"k block {', '.join(map(str, blocks))} of {self.tile(tile)}" if blocks else self.tile(tile)
+        return f"The program ends and {what} was never multiplied."
