@@ -267,6 +267,8 @@ def test_on_the_command_line_a_kind_of_hazard_takes_a_line(run):
     count = len(timeline_spec(fault="wait").hazards)
     assert status == 0 and len(lines) == 1 and count > 10
     assert lines[0].startswith("texgen: warning: read too early (RAW): Step 2:") and lines[0].endswith(f"And {count - 1} more.")
+    run("--fault", "wait", "-o", "wrong.json")
+    assert run("wrong.json", "-o", "wrong.tikz", command="render")[::2] == (0, said)
 
 
 def test_a_copy_before_the_barrier_is_drawn_at_the_copy_and_at_the_reads_it_overwrites():
@@ -557,8 +559,8 @@ def run(monkeypatch, capsys, tmp_path):
     """Run the command in a folder of its own: (status, stdout, stderr)."""
     monkeypatch.chdir(tmp_path)
 
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["texgen", "timeline", *map(str, arguments)])
+    def call(*arguments: object, command: str = "timeline") -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["texgen", command, *map(str, arguments)])
         with pytest.raises(SystemExit) as left:
             main()
         said = capsys.readouterr()

@@ -8,7 +8,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -271,9 +271,17 @@ def _read(target: Any, **options: Any) -> Any:
     from texgen.specs import flat
 
     specs = read(target, **options)
-    for warning in dict.fromkeys(w for _, spec in flat(specs) for w in spec.warnings):
+    for warning in dict.fromkeys(w for _, spec in flat(specs) for w in (*spec.warnings, *_hazards(spec))):
         say(f"warning: {warning}")
     return specs
+
+
+def _hazards(spec: Any) -> Iterator[str]:
+    """What is wrong with a timeline, by kind."""
+    if spec.kind == "timeline":
+        from texgen.pipeline.hazards import by_kind
+
+        yield from by_kind(spec.hazards)
 
 
 def _show(made: Any) -> None:

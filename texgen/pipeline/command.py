@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from texgen.ranges import FloatRange
 from texgen.visible import say
-
-if TYPE_CHECKING:
-    from texgen.pipeline.hazards import Hazard
 
 PATH = click.Path(path_type=Path)
 
@@ -47,6 +43,7 @@ def timeline(
     from texgen.api import Drawing
     from texgen.figures import FigureOptions
     from texgen.pipeline.build import timeline_spec
+    from texgen.pipeline.hazards import by_kind
     from texgen.render.forms import check_suffixes
 
     check_suffixes(output, templates)  # before any work
@@ -60,12 +57,3 @@ def timeline(
         print_colored(drawing.figure)
     for path in output:
         click.echo(str(drawing.save(path, engine, scale)))
-
-
-def by_kind(hazards: Sequence[Hazard]) -> Iterator[str]:
-    """A line for each kind of hazard: its first sentence, and how many more there are."""
-    from texgen.pipeline.hazards import KINDS
-
-    for kind, name in KINDS.items():
-        if own := [h for h in hazards if h.kind == kind]:
-            yield f"{name}: {own[0].text}" + (f" And {len(own) - 1} more." if len(own) > 1 else "")

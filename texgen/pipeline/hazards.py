@@ -113,6 +113,13 @@ def hazards(program: Sequence[Event], step: Callable[[int], int], k_tiles: int) 
     return tuple(sorted(found, key=lambda h: (h.event, list(KINDS).index(h.kind), h.stage, h.other)))
 
 
+def by_kind(found: Sequence[Hazard]) -> Iterator[str]:
+    """A line for each kind of hazard: its first sentence, and how many more there are."""
+    for kind, name in KINDS.items():
+        if own := [h for h in found if h.kind == kind]:
+            yield f"{name}: {own[0].text}" + (f" And {len(own) - 1} more." if len(own) > 1 else "")
+
+
 def _reads(course: Course, say: _Words) -> Iterator[Hazard]:
     """RAW, WAR and wrong k tiles: each read against what is written into its stage."""
     by_stage: dict[int, list[Copy]] = defaultdict(list)
