@@ -40,7 +40,7 @@ def spelt(message: str, written: Callable[[str], str]) -> str:
 
 @contextmanager
 def for_keywords() -> Iterator[None]:
-    """Options in the messages of UsageErrors as Python has them: ``k_tiles`` for ``--k-tiles``."""
+    """Within it options stand in messages as Python has them. Raises each UsageError anew: ``k_tiles`` for ``--k-tiles``."""
     try:
         yield
     except UsageError as error:
