@@ -197,7 +197,8 @@ def test_many_threads_share_steps(steps: int, capsys: pytest.CaptureFixture[str]
 @pytest.mark.pdftotext
 @pytest.mark.parametrize(("target", "options", "by", "mend"), [
     ("S<3,3,3> o 0 o (8,64):(64,1)", {"bits": 16, "label": "full"}, "offset", "fewer --rows and --cols"),
-    (ATOM, {**TILED, "label": "full"}, "k", "one --operand"),
+    (ATOM, {**TILED, "label": "full"}, "k", "one --operand, fewer --rows and --cols, --label thread, or an --overview"),
+    (ATOM, {**TILED, "label": "thread"}, "k", "one --operand, fewer --rows and --cols, or an --overview"),
     (ATOM, {"operand": "C"}, "thread", ""), ("(8,8):(8,1)", {}, "offset", ""), (ATOM, {}, "k", ""), (X4, {"operand": "D"}, "thread", ""),
 ])  # fmt: skip
 def test_labels_that_are_hard_to_read_in_a_frame_are_said(
@@ -233,7 +234,7 @@ def test_a_frame_has_the_labels_that_can_be_read(
     capsys.readouterr()
     tex = drawing.tex()
     drawn = {x for x in re.findall(r"\\[XY]\{([^{}]+)\}", "".join(re.findall(r"^\\txgRow.*$", tex, re.MULTILINE)))}
-    drawn |= set(re.findall(r"\\txgLabelFont\}\{([^{}]+)\}", tex))
+    drawn |= set(re.findall(r"^\\txgBlockName(?:\{[^{}]*\}){4}\{([^{}]+)\}", tex, re.MULTILINE))
     assert bool(drawn) == bool(labels) and all(re.fullmatch(labels, x) for x in drawn), drawn
     remark = capsys.readouterr().err
     assert said in remark if said else "pt in a frame" not in remark

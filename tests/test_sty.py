@@ -176,6 +176,17 @@ def test_beside_text_on_a_slide_a_figure_keeps_labels_axes_and_legend(paper):
 
 
 @pytest.mark.pdflatex
+@pytest.mark.pdftotext
+def test_in_a_column_an_overview_keeps_the_names_of_its_blocks(paper):
+    made = Run(paper, document(r"\begin{minipage}{84mm}\texgenfigure{overview}\end{minipage}", "two columns"))
+    heights = [height for word, _, _, height in made.words() if re.fullmatch(r"W\d", word)]
+    assert len(heights) >= 4 and min(heights) > 0.88 * 5 and "names of blocks" not in made.said  # 0.89 of its font's size
+    assert "Draw less of it (one --operand, fewer --rows and --cols, or --label thread)" in made.said.replace("\n", "")
+    made = Run(paper, document(r"\begin{minipage}{15mm}\texgenfigure{overview}\end{minipage}", "two columns"))
+    assert "names of blocks at " in made.said and not [w for w, *_ in made.words() if w.startswith("W")]
+
+
+@pytest.mark.pdflatex
 def test_sizes_follow_what_is_shown(paper):
     """Hidden parts take no room: boxes with and without them, in cells."""
     names = {"all": "", "title": "title=false", "caption": "caption=false", "legend": "legend=false", "axes": "axes=false", "none": "title=false,caption=false,legend=false"}
@@ -276,12 +287,13 @@ def test_mistakes_are_named_with_what_there_is(paper):
 def test_a_length_that_is_none_and_a_panel_that_is_not_there_are_named(paper):
     """Each once, in place of what TikZ would say of what follows from it; the figure is drawn."""
     body = r"""\texgenset{cell=abc, smallest text=big, preset}\texgenfigure[width=-3cm]{c}
-        \begin{texgenoverlay}\draw (0,0) -- \texgencell{late/C}{9}{5};\end{texgenoverlay}\texgenfigure[name=late, cell=.5\linewidth/20]{c}"""
+        \begin{texgenoverlay}\draw (0,0) -- \texgencell{late/C}{9}{5};\end{texgenoverlay}\texgenfigure[name=late, cell=.5\linewidth/20]{c}
+        \texgenfigure[overlay={\draw (0,0) -- \texgencell{c}{0}{0};}]{full}"""
     run = Run(paper, document(body), runs=2)
     said = run.said
-    for text in ("The key `cell' cannot be `abc'", "The key `smallest text' cannot be `big'", "preset' requires a value", "A cell of c would be -", "No panel `late/C' is drawn before this place"):
+    for text in ("The key `cell' cannot be `abc'", "The key `smallest text' cannot be `big'", "preset' requires a value", "A cell of c would be -", "No panel `late/C' is drawn before this place", "No panel `c' is drawn before this place; this figure has B, A, C"):
         assert said.replace("\n", "").count(text) == 1, text
-    assert len(run.errors) == 5 and run.pdf
+    assert len(run.errors) == 6 and run.pdf
 
 
 @pytest.mark.pdflatex

@@ -38,7 +38,7 @@ def print_size_remark(figure: Figure) -> str:
     points = float(match[1]) * _UNIT_PT[match[2]] / (figure.width * figure.aspect) * figure.label_size
     if points >= SMALLEST_PRINT_PT:
         return ""
-    return f"labels print at {points:.1f} pt in a width of {figure.print_width}: draw {less(figure.kind)}"
+    return f"labels print at {points:.1f} pt in a width of {figure.print_width}: draw {less(figure)}"
 
 
 class Drawing:

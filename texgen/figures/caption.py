@@ -8,7 +8,7 @@ import numpy as np
 
 from texgen.closed_form import sum_of
 from texgen.figures.labels import color_key
-from texgen.figures.model import HOLE, LegendItem, Line
+from texgen.figures.model import HOLE, Figure, LegendItem, Line
 from texgen.figures.options import QUAD, WARP
 from texgen.figures.palette import palette
 from texgen.figures.panels import Style, in_memory, memory_note
@@ -22,13 +22,22 @@ def plural(n: int, word: str) -> str:
     return f"{n:,} {word}" + ("" if n == 1 else "s")
 
 
-def less(kind: str) -> str:
-    """What to ask for where a figure of a kind has more cells than can be read."""
+def less(figure: Figure) -> str:
+    """What to ask for where a figure has more cells than can be read; nothing that it is already."""
     own = {
         "layout": "fewer --rows and --cols", "timeline": "fewer --cols, or fewer --k-tiles",
         "chain": "fewer --rows and --cols, or --label none",
     }  # fmt: skip
-    return own.get(kind, "one --operand, fewer --rows and --cols, --label thread, or an --overview")
+    if figure.kind in own:
+        return own[figure.kind]
+    overview = any(p.key.endswith("detail") for p in figure.panels)
+    ways = [
+        *["one --operand"] * (len(figure.panels) - overview > 1),
+        "fewer --rows and --cols",
+        *["--label thread"] * any(len(p.lines) > 1 for p in figure.panels),
+        *["an --overview"] * (not overview),
+    ]
+    return ", or ".join(filter(None, (", ".join(ways[:-1]), ways[-1])))
 
 
 def owners_text(operand: TVMap) -> str:

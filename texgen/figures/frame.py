@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from texgen.figures import draw
+from texgen.figures.caption import less
 from texgen.figures.model import IN_MEMORY, Figure, LegendItem, Panel
 from texgen.figures.options import FigureOptions
 from texgen.figures.place import LEADING, assemble, label_room, legend_in_rows, legend_width
@@ -177,13 +178,12 @@ def label_mm(figure: Figure, frame: tuple[float, float]) -> float:
 def _remark(figure: Figure, first: float, size: float) -> str:
     """What the frame leaves out since it could not be read, or that its labels cannot; otherwise empty."""
     pt = 72.27 / 25.4
-    less = ("one --operand, " if figure.kind != "layout" and len(figure.panels) > 1 else "") + "fewer --rows and --cols"
     if size < SMALLEST_LABEL_MM:
-        more = "" if figure.kind == "layout" or any(p.key.endswith("detail") for p in figure.panels) else ", --label thread, or an --overview"
-        return f"labels are {size * pt:.1f} pt in a frame, hard to read: draw {less}{more}"
+        return f"labels are {size * pt:.1f} pt in a frame, hard to read: draw {less(figure)}"
     if first < SMALLEST_LABEL_MM:
         left = "fewer labels are drawn" if any(p.lines or any(b.name for b in p.blocks) for p in figure.panels) else "labels are left out"
-        return f"{left}: all would be {first * pt:.1f} pt in a frame, hard to read (draw {less} to have them, or take --label full)"
+        part = ("one --operand, " if figure.kind != "layout" and len(figure.panels) > 1 else "") + "fewer --rows and --cols"
+        return f"{left}: all would be {first * pt:.1f} pt in a frame, hard to read (draw {part} to have them, or take --label full)"
     return ""
 
 

@@ -55,7 +55,7 @@ def context(figure: Figure) -> dict[str, Any]:
         "tick_room": tick_room(figure),
         "name_room": name_room(figure),
         "tick_width": tick_width(figure),
-        "less": less(figure.kind),
+        "less": less(figure),
         "legend_height": LEADING * size * len(figure.legend),
         "ink": INK, "dim": DIM, "dim_ink": DIM_INK, "memory": MEMORY,
     }  # fmt: skip
@@ -222,10 +222,11 @@ def _blocks(panel: Panel, aspect: float, size: float) -> list[dict[str, Any]]:
     for b in panel.blocks:
         row, column, height, width = b.named or (b.row, b.column, b.height, b.width)
         fit = min(0.6 * height, 0.85 * width * aspect / max(text_width(b.name), 0.5)) / size
+        name_size = min(fit, LARGEST_BLOCK_NAME)
         out.append({
             "row": b.row, "column": b.column, "height": b.height, "width": b.width, "name": b.name, "strong": b.strong,
             "x": column + width / 2, "y": row + height / 2,
-            "size": min(fit, LARGEST_BLOCK_NAME) if named and b.name else 0.0,
+            "size": name_size if named and b.name else 0.0, "room": fit / name_size,
         })  # fmt: skip
     return out
 
