@@ -268,6 +268,23 @@ def test_arrows_from_outside_meet_the_middle_of_cells(paper):
         assert sum(p[1] for p in near) / 2 == pytest.approx(x, abs=0.7) and sum(p[2] for p in near) / 2 == pytest.approx(y, abs=3)
 
 
+@pytest.mark.pdflatex
+@pytest.mark.pdftotext
+@pytest.mark.parametrize("options", [{}, {"rows": "0:8", "cols": "0:16"}, {"rows": "2:4"}])
+def test_cells_go_by_the_numbers_along_their_panel(paper, options):
+    """Of shared memory bytes and banks: lane 3 names A(3,0), in the swizzle's chunk 3 of row 3, with 4 banks a chunk."""
+    drawing = texgen.chain("SM75_U32x4_LDSM_N", F16, smem="S<3,4,3> o 0 o (16,64):(64,1)", **options)
+    (paper / "chain.tikz").write_text(drawing.tikz())
+    marks = r"\node at \texgencell{smem}{384}{12} {HERE};\node at \texgencell{A}{3}{0} {THERE};"
+    run = Run(paper, document(rf"\texgenfigure[overlay={{{marks}}}]{{chain}}", "cell=12mm,caption=false"))
+    places = run.words()
+    assert not run.errors
+    for mark, label in {"HERE": "T3→", "THERE": "T12"}.items():
+        x, y = next((x, y) for w, x, y, _ in places if w == mark)
+        near = min((p for p in places if p[0].startswith("T") and p[0] != mark), key=lambda p: (p[1] - x) ** 2 + (p[2] - y) ** 2)
+        assert near[0] == label and near[1] == pytest.approx(x, abs=3) and near[2] == pytest.approx(y, abs=10)
+
+
 # --- errors --------------------------------------------------------------------------------------------------------------
 
 

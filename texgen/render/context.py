@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from texgen.figures.caption import less
 from texgen.figures.labels import text_width
 from texgen.figures.model import DIMMED, HOLE, IN_MEMORY, Figure, LegendItem, Panel, rectangles, ticks
@@ -138,14 +140,13 @@ def _ticks(panel: Panel, figure: Figure) -> tuple[list[tuple[int, str]], list[tu
 def panel_context(panel: Panel, figure: Figure) -> dict[str, Any]:
     """One panel's numbers; see ``context``."""
     size = figure.text_size / panel.scale
-    r0, c0 = int(panel.rows[0]), int(panel.columns[0])
-    origin = (-float(c0), -float(r0))
-    down, across = (origin[0], origin[1] + 1), (origin[0] + 1, origin[1])
+    (left, wide), (top, high) = _numbered(panel.columns), _numbered(panel.rows)
+    down, across = (left, top + high), (left + wide, top)
     across_ticks, down_ticks = _ticks(panel, figure)
     return {
         "key": panel.key, "title": panel.title, "x": panel.x, "y": panel.y, "scale": panel.scale, "text_size": size, "lined": panel.lined,
         "width": panel.width, "height": panel.height, "row_axis": panel.row_axis, "column_axis": panel.column_axis,
-        "origin": origin,
+        "origin": (left, top),
         "row_step": across if panel.transposed else down,
         "column_step": down if panel.transposed else across,
         "fills": list(_fills(panel)),
@@ -164,6 +165,15 @@ def panel_context(panel: Panel, figure: Figure) -> dict[str, Any]:
         "corner": (-0.3 * size / figure.aspect, -0.42 * size),
         "title_y": -1.65 * size,
     }  # fmt: skip
+
+
+def _numbered(numbers: np.ndarray) -> tuple[float, float]:
+    """Where the cell of number 0 would begin, and how far it is from a number to the next, in cells, so that the middle of the
+    cell of number i is half a step behind i steps. Numbers of an axis may count elements or bytes, several a cell.
+    """
+    apart = set(np.diff(numbers).tolist())
+    step = 1.0 / apart.pop() if len(apart) == 1 else 1.0
+    return 0.5 - step * (float(numbers[0]) + 0.5), step
 
 
 def _fills(panel: Panel) -> Iterator[tuple[str, list[tuple[int, int, int, int]]]]:

@@ -16,9 +16,9 @@ from texgen.render import escape
 from texgen.visible import visible
 
 
-def number(value: float) -> str:
-    """A number in fixed notation, at most three decimals: neither TeX nor SVG gets ``1e-06``."""
-    text = f"{value:.3f}".rstrip("0").rstrip(".")
+def number(value: float, decimals: int = 3) -> str:
+    """A number in fixed notation, at most three decimals or so many: neither TeX nor SVG gets ``1e-06``."""
+    text = f"{value:.{decimals}f}".rstrip("0").rstrip(".")
     return "0" if text in ("-0", "") else text
 
 
