@@ -682,13 +682,23 @@ def test_a_translation_replaces_strings_and_what_it_lacks_is_named(tmp_path):
     assert to_tex("Übungen") in handout.tex()
     (warning,) = handout.warnings
     assert "de.toml" in warning and "sheet.name" in warning and "sheet.title" not in warning and "question.values.answer" not in warning
+    lacks = len(catalogue.load("en").strings) - 2
+    assert f"lacks {lacks} strings" in warning and f"and {lacks - 8} more" in warning
     say = handout.catalogue.say
     assert [say("question.values.answer", n=n) for n in (1, 4)] == ["1 Wert", "4 Werte"]
     assert catalogue.load("zh").say("question.values.answer", n=1) == "1 个值"
 
 
+def test_a_catalogue_in_another_encoding_is_told_to_be_utf8(tmp_path):
+    own = tmp_path / "de.toml"
+    own.write_bytes('[sheet]\ntitle = "Übungen"'.encode("cp1252"))
+    with pytest.raises(TexgenError, match="is not in UTF-8: save it"):
+        catalogue.load(path=own)
+
+
 @pytest.mark.parametrize("text, says", [
     ("= =", "no catalogue"), ('[sheet]\nno = "x"', "'sheet.no'"), ('[sheet]\ntitle = "{seed.__class__} {x}"', "{x}"),
+    ('[sheet]\npage = "{seite}"', "it has {page}"),
     ('[language]\nplural = "__import__"', "plural"), ('[sheet]\ntitle = 3', "string"), ('[sheet]\ntitle = ["a", "b", "c"]', "3 forms"),
     ('[language]\nfonts = ["a\\\\input{x}"]', "fonts"), ('[language]\nbabel = "a}b"', "babel"),
 ])  # fmt: skip

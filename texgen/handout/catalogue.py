@@ -85,7 +85,7 @@ def load(language: str = FALLBACK, path: Path | None = None) -> Catalogue:
     for key, forms in chosen.strings.items():
         known = placeholders(english.strings[key])
         if odd := sorted(placeholders(forms) - known):
-            has = f"it has {', '.join(sorted(known))}" if known else "it has none"
+            has = f"it has {', '.join(f'{{{k}}}' for k in sorted(known))}" if known else "it has none"
             raise TexgenError(f"{where}: {key} has no placeholder {{{odd[0]}}}: {has}.")
     missing = tuple(k for k in english.strings if k not in chosen.strings)
     # An English string that stands in takes its last form, the one for many, since the plural rule is another language's.
@@ -111,7 +111,9 @@ def _read(path: Path) -> Catalogue:
         data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise TexgenError(f"{path} cannot be read: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UnicodeDecodeError:
+        raise TexgenError(f"{path} is not in UTF-8: save it with that encoding.") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise TexgenError(f"{path} is no catalogue of strings in TOML: {error}.") from None
     head = data.pop("language", {})
     if not isinstance(head, dict):

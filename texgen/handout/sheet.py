@@ -23,6 +23,8 @@ from texgen.layouts import Swizzle
 from texgen.specs import CopySpec, LayoutSpec, MmaSpec, Owner, Spec, TVSpec
 from texgen.words import ADDRESSES, role
 
+NAMED_STRINGS = 8
+"""How many strings that a translation lacks are named."""
 LINES = {"easy": 1, "medium": 2, "hard": 3}
 """Lines left for an answer."""
 BANK_KINDS = ("bank", "wavefronts", "banks-hit", "saved")
@@ -106,7 +108,9 @@ def handout(specs: Sequence[tuple[str, Spec]], options: SheetOptions | None = No
     catalogue = load(options.lang, options.strings)
     warnings = []
     if catalogue.untranslated:
-        warnings.append(f"{catalogue.where} lacks {len(catalogue.untranslated)} strings, which stand in English: {', '.join(catalogue.untranslated)}.")
+        count = len(catalogue.untranslated)
+        more = f" and {count - NAMED_STRINGS} more" if count > NAMED_STRINGS else ""
+        warnings.append(f"{catalogue.where} lacks {count} strings, which stand in English: {', '.join(catalogue.untranslated[:NAMED_STRINGS])}{more}.")
     if options.font:
         catalogue = replace(catalogue, fonts=(options.font,))
     warnings += dict.fromkeys(w for _, spec in specs for w in spec.warnings)
