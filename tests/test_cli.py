@@ -182,6 +182,7 @@ WRONG = [
     (["render", "(4,8):(8,1)", "--dtype", "f17", "-o", "x.svg"], 2, ["f16"]),
     (["render", "(4,8)", "--no-such-option"], 2, ["--no-such-option"]),
     (["render"], 2, ["TARGET"]),
+    (["render", "SM75_U32x4_LDSM_N", "--operand", "src"], 2, ["'src'", "S (source), D (destination)"]),
 ]
 
 

@@ -15,6 +15,8 @@ from texgen.figures.palette import palette
 from texgen.layouts import MAX_CELLS, IntArray
 from texgen.specs import MEMORIES, TVMap
 
+SIDES = {"S": "source", "D": "destination"}
+"""What the letters of a copy's operands stand for."""
 FULL_LIMIT = 128
 """The longest side, in cells, of a panel that still gets a label in every cell."""
 GROUP_LIMIT = 512
@@ -151,6 +153,7 @@ def memory_note(operand: TVMap) -> str:
 def operand_letters(text: str, allowed: str) -> list[str]:
     """``--operand``: the letters to draw, in the figure's order. Raises UsageError for others."""
     letters = [c for c in text.upper() if c not in ", "]
-    if bad := [c for c in letters if c not in allowed]:
-        raise UsageError(f"--operand {text!r}: there is no operand {bad[0]}, this target has {', '.join(allowed)}.")
+    if any(c not in allowed for c in letters):
+        have = ", ".join(f"{c} ({SIDES[c]})" if c in SIDES else c for c in allowed)
+        raise UsageError(f"--operand {text!r} must be made of the letters of this target's operands: {have}.")
     return [c for c in allowed if c in letters] if letters else list(allowed)
