@@ -472,6 +472,12 @@ def test_report_compiles(report):
     assert compile_pdf((report / "report.tex").read_text(), "pdflatex").startswith(b"%PDF")
 
 
+def test_a_program_that_builds_nothing_is_told_what_to_do(tmp_path):
+    (tmp_path / "idle.py").write_text("def tiled_mma(): ...\n")
+    done = subprocess.run([sys.executable, "-m", "texgen", "trace", "idle.py"], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0 and "0 objects" in done.stderr and "texgen render file.py:function" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "says"),
     [

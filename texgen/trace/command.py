@@ -55,6 +55,12 @@ def trace(
         f"{written[2]}",
         file=sys.stderr,
     )  # fmt: skip
+    if not count and made.ended == "end":
+        print(
+            "texgen: it built no CuTe object. Give it the arguments with which it does, or draw what one of its functions returns: "
+            "texgen render file.py:function",
+            file=sys.stderr,
+        )
     if made.error and made.ended == "error":
         print(f"texgen: {made.error}", file=sys.stderr)
     raise click.exceptions.Exit(made.status)
