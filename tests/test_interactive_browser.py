@@ -457,6 +457,27 @@ def test_thousands_of_labels_come_where_they_can_be_read(browser: Any, tmp_path:
     tab.close()
 
 
+def test_labels_come_however_a_figure_comes_into_sight(browser: Any, tmp_path: Path) -> None:
+    """What stands above it folds, and no scroll says so; or it was not shown when the page opened."""
+    path, figure = tmp_path / "folded.html", texgen.figure("(56,56):(56,1)").html(element=True)
+    count = "document.querySelectorAll('.txg-labels text').length"
+    for before, after, come in (
+        ("<p style='height:5000px'></p>", "", "document.querySelector('p').remove()"),
+        ("<div style='display:none'>", "</div>", "document.querySelector('div').style.display = ''"),
+    ):
+        path.write_text(f"<!DOCTYPE html><title>folded</title><body>{before}{figure}{after}", encoding="utf-8")
+        tab = Tab(browser)
+        page = tab.page
+        page.goto(path.as_uri())
+        page.wait_for_selector(".txg-live", state="attached")
+        page.evaluate("new Promise((then) => requestAnimationFrame(() => requestAnimationFrame(then)))")
+        assert page.evaluate(count) == 0, before
+        page.evaluate(come)
+        page.wait_for_function(f"{count} > 2000")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1300
+        tab.close()
+
+
 def test_a_strict_policy_lets_it_run(browser: Any, drawings: dict[str, Any], tmp_path: Path) -> None:
     """One inline script: its hash is all that a content security policy has to name; the tables of a large random one unfold too."""
     import base64
