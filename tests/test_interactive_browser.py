@@ -478,6 +478,30 @@ def test_labels_come_however_a_figure_comes_into_sight(browser: Any, tmp_path: P
         tab.close()
 
 
+@pytest.mark.parametrize("around", ["<div style='overflow:auto'>", "<div><nav style='position:sticky;top:0;height:60px;z-index:9;background:#fff'>header</nav>"])
+def test_the_line_is_read_wherever_a_theme_keeps_it(browser: Any, drawings: dict[str, Any], tmp_path: Path, around: str) -> None:
+    """A box that scrolls takes a sticky line along, a header covers it: its words stand at the window's other edge than the cell."""
+    drawing, path = drawings["tiled"], tmp_path / "theme.html"
+    path.write_text(f"<!DOCTYPE html><title>theme</title><body style='height:9000px'>{around}{drawing.html(element=True)}</div>", encoding="utf-8")
+    tab = Tab(browser)
+    page, echo = tab.open(path), tab.page.locator(".txg-echo")
+    panel = next(p for p in drawing.figure.panels if p.key == "C")
+    page.get_by_label("Find", exact=True).fill("C(4,5)")
+    page.keyboard.press("Enter")
+    assert line(page).startswith("T") and echo.is_hidden()
+    top = page.locator(".txg-target[data-panel=C]").evaluate("e => e.getBoundingClientRect().top + scrollY")
+    for place, edge in (((3, 5), "bottom"), ((30, 5), "top")):
+        page.evaluate(f"window.scrollTo(0, {top} - 200)")
+        page.mouse.click(*middle(page, panel, place))
+        echo.wait_for()
+        assert echo.text_content() == line(page) and f"C{place}" in line(page)
+        box = echo.bounding_box()
+        assert box["y"] == 0 if edge == "top" else abs(box["y"] + box["height"] - HEIGHT) < 1
+    page.evaluate("window.scrollTo(0, 1e6)")
+    echo.wait_for(state="hidden")
+    tab.close()
+
+
 def test_a_strict_policy_lets_it_run(browser: Any, drawings: dict[str, Any], tmp_path: Path) -> None:
     """One inline script: its hash is all that a content security policy has to name; the tables of a large random one unfold too."""
     import base64
