@@ -559,6 +559,18 @@ def test_on_a_phone(browser: Any, drawings: dict[str, Any], saved: Any, name: st
     tab.close()
 
 
+def test_a_turned_phone_stays_where_it_was(browser: Any, saved: Any) -> None:
+    tab = Tab(browser, width=390, touch=True, mobile=True)
+    page = tab.open(saved("tiled"))
+    page.evaluate("window.scrollTo(0, 400); document.querySelector('.txg-view').scrollLeft = 300")
+    page.set_viewport_size({"width": 844, "height": 390})
+    page.wait_for_function("document.querySelector('.txg-view').clientWidth > 500")
+    page.evaluate("new Promise((then) => requestAnimationFrame(() => requestAnimationFrame(then)))")
+    assert page.evaluate("document.querySelector('.txg-view').scrollLeft") == 300
+    assert page.evaluate("window.scrollY") > 200
+    tab.close()
+
+
 def test_zoom_by_keys(browser: Any, drawings: dict[str, Any], tmp_path: Path) -> None:
     """A figure that the window shrinks can be enlarged; the cell that the keys reach comes into sight."""
     drawing = texgen.figure(F16, atom_layout="2,2,1", tile="64,64,16")
