@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import texgen
 from texgen.checks import check
 from texgen.copy_tiling import CopyAtom
-from texgen.errors import TexgenError
+from texgen.errors import TexgenError, UsageError
 from texgen.layouts import Layout
 from texgen.sources import catalog
 from texgen.tiling import MmaAtom, tile_mma
@@ -331,3 +332,20 @@ def test_copies_equal_the_live_dsl() -> None:
         assert isinstance(atom, CopyAtom)
         for side, ours in (("S", atom.src), ("D", atom.dst)):
             assert all(np.array_equal(a, b) for a, b in zip(_offsets(live[side]), _offsets(ours), strict=True)), entry
+
+
+def test_a_warp_is_what_runs_together() -> None:
+    """64 threads of CDNA, which an MFMA takes all; the atoms' counts are tensor-layouts'. An AMX tile has no threads of its own."""
+    names = [e.name for _, entries in catalog.families() for e in entries if e.arch.startswith(("gfx", "Xe"))]
+    assert len(names) > 50
+    for name in names:
+        spec = catalog.read(name)
+        assert {o.warp for o in spec.operands().values()} == {spec.threads}, name
+    tiled = texgen.figure("CDNA_32x32x8_F32F16F16_MFMA", atom_layout="2,2,1", tile="128,128,8", label="warp", highlight="W1")
+    assert "W1: warp 1, threads 64 to 127" in tiled.text()
+    c = tiled.figure.panels[-1]
+    lit = {(b.row, b.column) for b in c.blocks if "W1" in b.name and c.fill[b.row, b.column] >= 0}
+    rows, columns = tiled.spec.C.coordinates()
+    assert lit and {(int(r), int(k)) for r, k in zip(rows[64:128].flat, columns[64:128].flat, strict=True)} >= lit
+    with pytest.raises(UsageError, match="--slides warp does not fit"):
+        texgen.figure("CDNA_32x32x8_F32F16F16_MFMA", slides="warp")

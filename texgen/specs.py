@@ -6,7 +6,7 @@ Index order is CuTe's: column-major in the operand's tile, ``m + M*k`` for A, ``
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,6 +24,8 @@ WIDTHS = {
     "u16": 16, "e4m3": 8, "e5m2": 8, "e8m0": 8, "s8": 8, "u8": 8, "e2m3": 6, "e3m2": 6, "e2m1": 4, "s4": 4, "u4": 4, "b1": 1,
 }  # fmt: skip
 """Widths of the dtypes in bits."""
+WARP = 32
+_WARPS = {"gfx9": 64, "XeHPC": 8, "XeHPG": 16}
 MEMORIES = {"rmem": "registers", "smem": "shared memory", "tmem": "tensor memory", "gmem": "global memory"}
 
 
@@ -46,7 +48,7 @@ class TVMap:
 
     ``tv[thread][value]`` is a column-major index in ``tile`` (rows, columns). ``layout`` is the source's own text, empty
     for an explicit table. ``memory`` says where the operand lives: ``rmem``, or ``smem``/``tmem`` when the whole group
-    of threads reads it through a descriptor and no thread holds a part of its own.
+    of threads reads it through a descriptor and no thread holds a part of its own. ``warp`` is how many threads a warp has.
     """
 
     tile: tuple[int, int]
@@ -54,12 +56,13 @@ class TVMap:
     layout: str = ""
     dtype: str = ""
     memory: str = "rmem"
+    warp: int = WARP
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, TVMap)
-            and (self.tile, self.layout, self.dtype, self.memory)
-            == (other.tile, other.layout, other.dtype, other.memory)
+            and (self.tile, self.layout, self.dtype, self.memory, self.warp)
+            == (other.tile, other.layout, other.dtype, other.memory, other.warp)
             and np.array_equal(self.tv, other.tv)
         )
 
@@ -131,6 +134,20 @@ class TVMap:
         return out
 
 
+def warp_size(arch: str) -> int:
+    """Threads that run together: 32 of NVIDIA and of AMD's RDNA, 64 of AMD's CDNA (LLVM's AMDGPU guide, ``wavefrontsize64``), and
+    of Intel as many as a DPAS of tensor-layouts has."""
+    return next((size for name, size in _WARPS.items() if arch.startswith(name)), WARP)
+
+
+def _with_warps(spec: MmaSpec | CopySpec) -> None:
+    """Give the operands of a new spec the warps of its architecture."""
+    size = warp_size(spec.arch)
+    for name, operand in spec.operands().items():
+        if operand.warp != size:
+            object.__setattr__(spec, name, replace(operand, warp=size))
+
+
 @dataclass(frozen=True)
 class MmaSpec:
     """A tiled MMA: A (M x K), B (N x K) and C (M x N)."""
@@ -149,6 +166,9 @@ class MmaSpec:
     warnings: tuple[str, ...] = ()
 
     kind = "mma"
+
+    def __post_init__(self) -> None:
+        _with_warps(self)
 
     @property
     def threads(self) -> int:
@@ -181,6 +201,9 @@ class CopySpec:
     warnings: tuple[str, ...] = ()
 
     kind = "copy"
+
+    def __post_init__(self) -> None:
+        _with_warps(self)
 
     @property
     def threads(self) -> int:

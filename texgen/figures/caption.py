@@ -9,7 +9,7 @@ import numpy as np
 from texgen.closed_form import sum_of
 from texgen.figures.labels import color_key
 from texgen.figures.model import HOLE, Figure, LegendItem, Line
-from texgen.figures.options import QUAD, WARP
+from texgen.figures.options import QUAD
 from texgen.figures.palette import palette
 from texgen.figures.panels import Style, in_memory, memory_note
 from texgen.specs import MEMORIES, Spec, TVMap
@@ -118,7 +118,7 @@ def legend(operands: list[TVMap], style: Style) -> tuple[list[LegendItem], str]:
     if not held or not style.options.legend:
         return [], ""
     letter = {"thread": "T", "value": "V", "warp": "W", "quad": "Q"}[style.color_by]
-    size = {"warp": WARP, "quad": QUAD}.get(style.color_by, 1)
+    size = {"warp": held[0].warp, "quad": QUAD}.get(style.color_by, 1)
     count = max(o.values if style.color_by == "value" else -(-o.threads // size) for o in held)
     colors = len(palette(style.options.palette))
     keys = np.unique(np.concatenate([color_key(o, style.color_by).reshape(-1) for o in held]))
@@ -151,7 +151,7 @@ def key_line(style: Style, operands: Mapping[str, TVMap], roles: Mapping[str, st
         t, v = min(5, held[0][1].threads - 1), min(2, held[0][1].values - 1)
         return [Line(f"T{t} V{v}: " + ", ".join([first, *(x.removeprefix(f"thread {t} ") for x in rest)]))]
     if style.grouped:
-        unit, size = ("warp", WARP) if style.label == "warp" else ("quad", QUAD)
+        unit, size = ("warp", held[0][1].warp) if style.label == "warp" else ("quad", QUAD)
         letter = unit[0].upper()
         text = f"{letter}1: {unit} 1, threads {size} to {2 * size - 1}"
         if any((o.owner_counts > 1).any() for _, o in held):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from texgen.figures.model import HOLE, Block, rectangles
-from texgen.figures.options import QUAD, WARP, Highlight
+from texgen.figures.options import QUAD, Highlight
 from texgen.layouts import IntArray
 from texgen.specs import TVMap
 
@@ -81,7 +81,7 @@ def _values_agree(operand: TVMap) -> bool:
 
 def _matching_owner(operand: TVMap, highlight: Highlight, t0: IntArray, v0: IntArray) -> tuple[IntArray, IntArray]:
     thread, value = grid(operand)
-    hit = highlight.matches(thread, value)
+    hit = highlight.matches(thread, value, operand.warp)
     cells = operand.tv[hit][::-1]
     t0, v0 = t0.copy(), v0.copy()
     rows, columns = cells % operand.tile[0], cells // operand.tile[0]
@@ -102,20 +102,20 @@ def highlighted(operand: TVMap, highlight: Highlight) -> np.ndarray:  # type: ig
     """The cells that at least one highlighted (thread, value) holds, a mask of the tile's shape."""
     thread, value = grid(operand)
     mask = np.zeros(operand.cells, dtype=bool)
-    mask[operand.tv[highlight.matches(thread, value)]] = True
+    mask[operand.tv[highlight.matches(thread, value, operand.warp)]] = True
     return mask.reshape(operand.tile, order="F")
 
 
 def color_key(operand: TVMap, color_by: str) -> IntArray:
     """What a cell is coloured by: its first owner's thread, value, warp or quad; HOLE where nobody owns it."""
     thread, value = operand.nth_owner(0)
-    key = {"thread": thread, "value": value, "warp": thread // WARP, "quad": thread // QUAD}[color_by]
+    key = {"thread": thread, "value": value, "warp": thread // operand.warp, "quad": thread // QUAD}[color_by]
     return np.where(thread < 0, HOLE, key)
 
 
 def group_blocks(operand: TVMap, group: str) -> tuple[Block, ...]:
     """Rectangles of cells that the same warps (or quads) own, with the names of all of them: ``W0``, ``W0 W2``."""
-    size, letter = (WARP, "W") if group == "warp" else (QUAD, "Q")
+    size, letter = (operand.warp, "W") if group == "warp" else (QUAD, "Q")
     groups = -(-operand.threads // size)
     held = np.zeros((operand.cells, groups), dtype=bool)
     thread = np.broadcast_to(np.arange(operand.threads)[:, None] // size, operand.tv.shape)

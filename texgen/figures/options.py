@@ -10,6 +10,7 @@ import numpy as np
 
 from texgen.errors import UsageError
 from texgen.layouts import IntArray
+from texgen.specs import WARP
 
 COLOR_BY = ("thread", "value", "warp", "quad", "matrix")
 SLIDES = ("thread", "value", "warp", "k", "offset")
@@ -18,7 +19,7 @@ LENGTH = re.compile(
     r"(?:\d{1,4}(?:\.\d{1,4})?|\.\d{1,4})?(?:\s*(?:mm|cm|in|pt|bp)|\\(?:linewidth|textwidth|columnwidth))"
 )
 LABELS = ("auto", "full", "thread", "value", "warp", "quad", "none")
-WARP, QUAD = 32, 4
+QUAD = 4
 MOST_STEPS = 512
 NONE = type(None)
 TYPES: dict[str, tuple[tuple[type, ...], str]] = {
@@ -115,17 +116,18 @@ def crop(text: str, length: int, axis: str) -> IntArray:
 
 @dataclass(frozen=True)
 class Highlight:
-    """Which (thread, value) pairs stay in colour."""
+    """Which (thread, value) pairs stay in colour: threads, warps or quads (``T``, ``W``, ``Q``), and values."""
 
-    picks: tuple[tuple[range | None, range | None], ...]
+    picks: tuple[tuple[str, range | None, range | None], ...]
 
-    def matches(self, thread: IntArray, value: IntArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """A mask over arrays of threads and values."""
+    def matches(self, thread: IntArray, value: IntArray, warp: int = WARP) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """A mask over arrays of threads and values; a warp has ``warp`` threads."""
         mask = np.zeros(thread.shape, dtype=bool)
-        for threads, values in self.picks:
+        for unit, members, values in self.picks:
             hit = thread >= 0
-            if threads is not None:
-                hit &= (thread >= threads.start) & (thread < threads.stop)
+            if members is not None:
+                size = {"W": warp, "Q": QUAD}.get(unit, 1)
+                hit &= (thread >= members.start * size) & (thread < members.stop * size)
             if values is not None:
                 hit &= (value >= values.start) & (value < values.stop)
             mask |= hit
@@ -136,7 +138,7 @@ def parse_highlight(text: str) -> Highlight | None:
     """``T5,T37``, ``V0``, ``T5V2``, ``T0-3``, ``T0-T3V1``, ``W1`` (a warp), ``Q3`` (a quad). Raises UsageError."""
     if not text.strip():
         return None
-    picks: list[tuple[range | None, range | None]] = []
+    picks: list[tuple[str, range | None, range | None]] = []
     for part in re.split(r"[,;\s]+", text.strip()):
         match = re.fullmatch(
             r"(?:([TWQ])(\d{1,7})(?:-\1?(\d{1,7}))?)?\.?(?:V(\d{1,7})(?:-V?(\d{1,7}))?)?", part, re.IGNORECASE
@@ -146,8 +148,7 @@ def parse_highlight(text: str) -> Highlight | None:
                 f"--highlight {part!r} is not understood: write T5 (a thread), V0 (a value), T5V2, T0-T3 or W1 (a warp)."
             )
         unit, t0, t1, v0, v1 = match.groups()
-        step = {"W": WARP, "Q": QUAD}.get((unit or "T").upper(), 1)
-        threads = range(int(t0) * step, (int(t1 or t0) + 1) * step) if t0 else None
+        members = range(int(t0), int(t1 or t0) + 1) if t0 else None
         values = range(int(v0), int(v1 or v0) + 1) if v0 else None
-        picks.append((threads, values))
+        picks.append(((unit or "T").upper(), members, values))
     return Highlight(tuple(picks))

@@ -10,7 +10,7 @@ import numpy as np
 from texgen.errors import TexgenError, UsageError
 from texgen.figures.labels import color_key, group_blocks, highlighted, owner_lines
 from texgen.figures.model import DIMMED, HOLE, IN_MEMORY, Block, Panel, rectangles
-from texgen.figures.options import WARP, FigureOptions, crop, parse_highlight
+from texgen.figures.options import FigureOptions, crop, parse_highlight
 from texgen.figures.palette import palette
 from texgen.layouts import MAX_CELLS, IntArray
 from texgen.specs import MEMORIES, TVMap
@@ -43,7 +43,7 @@ class Style:
 def settle(operands: list[TVMap], options: FigureOptions, longest: int) -> Style:
     """Labels shrink with the size of the figure: every cell, then warps or quads, then colour alone."""
     label, color_by = options.label, options.color_by
-    group = "warp" if max(o.threads for o in operands) > WARP else "quad"
+    group = "warp" if any(o.threads > o.warp for o in operands) else "quad"
     if label == "auto":
         label = "full" if longest <= FULL_LIMIT else group if longest <= GROUP_LIMIT else "none"
     if not color_by:

@@ -12,7 +12,7 @@ from texgen.figures.frame import Placed, in_frame, in_page
 from texgen.figures.labels import text_width
 from texgen.figures.layout import chunk
 from texgen.figures.model import HOLE, IN_MEMORY, BoolArray, Figure, Panel
-from texgen.figures.options import WARP, FigureOptions
+from texgen.figures.options import FigureOptions
 from texgen.layouts import IntArray
 from texgen.specs import LayoutSpec, MmaSpec, Spec, TVMap
 from texgen.words import listed
@@ -101,7 +101,7 @@ def fitting(spec: Spec, figure: Figure) -> list[str]:
     threads, values = max((o.threads for o in held), default=0), max((o.values for o in held), default=0)
     keys = {p.key for p in figure.panels}
     ways = [
-        ("thread", threads > 1), ("value", values > 1), ("warp", threads > WARP),
+        ("thread", threads > 1), ("value", values > 1), ("warp", any(o.threads > o.warp for o in held)),
         ("k", isinstance(spec, MmaSpec) and spec.tile_mnk[2] > 1 and keys >= {"A", "B"}),
     ]  # fmt: skip
     return [way for way, fits in ways if fits]
@@ -156,7 +156,7 @@ def _by_thread(spec: Spec, figure: Figure, most: int, room: float, size: int = 1
 
 
 def _by_warp(spec: Spec, figure: Figure, most: int, room: float) -> tuple[list[Step], int, str]:
-    return _by_thread(spec, figure, most, room, WARP)
+    return _by_thread(spec, figure, most, room, next(o.warp for _, o in _held(spec, figure)))
 
 
 def _by_value(spec: Spec, figure: Figure, most: int, room: float) -> tuple[list[Step], int, str]:

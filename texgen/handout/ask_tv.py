@@ -17,7 +17,6 @@ from texgen.words import by_rows, carried_terms_of, index_formula, index_table, 
 
 LISTED = 8
 """The most threads or elements that an answer lists."""
-WARP = 32
 TRIES = 12
 
 
@@ -95,12 +94,13 @@ def owner(view: View, key: str) -> Question | None:
 
 def warp(view: View, key: str) -> Question | None:
     operand = view.maps[key]
-    if operand.threads <= WARP or (cell := _cell(view, key, 1, 1)) is None:
+    if operand.threads <= operand.warp or (cell := _cell(view, key, 1, 1)) is None:
         return None
     own = operand.owners(*cell)[0]
-    steps = (*where_steps(view, key, (own.thread, own.value)), ("warp", {"thread": own.thread, "warp": own.thread // WARP}))
+    steps = (*where_steps(view, key, (own.thread, own.value)), ("warp", {"thread": own.thread, "size": operand.warp, "warp": own.thread // operand.warp}))
     return Question(
-        "warp", "medium", _about(key, *cell), own.thread // WARP, {"element": element(key, *cell), "warp": own.thread // WARP, **words(view, key)},
+        "warp", "medium", _about(key, *cell), own.thread // operand.warp,
+        {"element": element(key, *cell), "size": operand.warp, "last": operand.warp - 1, "warp": own.thread // operand.warp, **words(view, key)},
         steps, frozenset({(key, *cell)}),
     )  # fmt: skip
 

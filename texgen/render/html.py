@@ -16,6 +16,7 @@ from texgen.figures.pointing import Cells, Pointing
 from texgen.render.environment import fill
 from texgen.render.packed import packed
 from texgen.render.svg import FONTS, svg, svg_context
+from texgen.specs import WARP
 
 VERSION = 1
 """Of the data; the script takes no other."""
@@ -93,6 +94,7 @@ def content(figure: Figure, pointing: Pointing) -> dict[str, Any]:
         "texgen": VERSION, "size": [round(names["px_width"], 3), round(names["px_height"], 3)],
         "panels": panels, "tables": tables, "product": int(pointing.product), "elements": int(pointing.elements),
         "many": int(many(figure)),
+        "warp": next((c.owners.warp for c in pointing.cells.values() if c.owners is not None), WARP),
     }  # fmt: skip
 
 
