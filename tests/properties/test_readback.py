@@ -18,14 +18,12 @@ from texgen.figures.palette import PALETTES
 from texgen.sources.smem import layout_spec
 from texgen.tiling import tile_mma
 
-UNIT = {"thread": 1, "": 1, "warp": 32, "quad": 4}
-
 
 def both(drawing: Drawing) -> list:
     return [from_tikz(drawing.tikz()), from_svg(drawing.svg(), drawing.figure.aspect)]
 
 
-def check_operand(panel, operand, options: FigureOptions, transposed: bool) -> None:
+def check_operand(panel, operand, options: FigureOptions, transposed: bool, warp: int = 32) -> None:
     """Every cell's label and fill, and of a table without shared cells every entry."""
     cells = owners_by_cell(operand)
     picks = some_picks(options.highlight)
@@ -41,7 +39,7 @@ def check_operand(panel, operand, options: FigureOptions, transposed: bool) -> N
             assert panel.fills[at] == "Dim" and at in panel.dim
         else:
             thread, value = owners[0]
-            key = value if options.color_by == "value" else thread // UNIT[options.color_by]
+            key = value if options.color_by == "value" else thread // {"warp": warp, "quad": 4}.get(options.color_by, 1)
             assert panel.fills[at] == str(key % colors)
         label = panel.labels[at]
         if not picks or len(owners) == 1:
@@ -76,6 +74,11 @@ def test_tables(spec, data) -> None:
         check_operand(panels["TV"], spec.map, options, transposed=False)
 
 
+def lanes(entry) -> int:
+    """Threads of a warp: an atom of AMD's and of Intel's GPUs is one warp's."""
+    return entry.line["thr"][0] if entry.arch.startswith(("gfx", "Xe")) else 32
+
+
 @given(some.tiled_mmas(2, 1), st.data())
 def test_tiled_mmas(made, data) -> None:
     entry, atoms, tile = made
@@ -90,7 +93,7 @@ def test_tiled_mmas(made, data) -> None:
     options = data.draw(some.figure_options(operand.threads, operand.values))
     options = FigureOptions(**{**vars(options), "operand": letter, "label": "full"})
     for panels in both(Drawing(spec, options)):
-        check_operand(panels[letter], operand, options, transposed=letter == "B")
+        check_operand(panels[letter], operand, options, letter == "B", lanes(entry))
 
 
 @given(some.layouts(48) | some.composed(48), st.data())
