@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import texgen
+from texgen.render.files import write
 
 TEXGEN = [sys.executable, "-m", "texgen"]
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
@@ -108,6 +109,20 @@ def test_a_killed_batch_goes_on_where_it_was(tmp_path):
     skipped = int(again.stdout.split(" drawn, ")[1].split()[0])
     assert len(before) - 1 <= skipped <= len(before)  # at most the one whose stamp was not written yet
     assert all((tmp_path / "out/f" / n).read_bytes() == data for n, data in before.items())
+
+
+@pytest.mark.parametrize("call", ["open", "fdopen", "replace"])
+def test_ctrl_c_as_a_call_of_the_system_comes_back_leaves_nothing(call, tmp_path, monkeypatch):
+    done = getattr(os, call)
+
+    def interrupted(*arguments, **named):
+        done(*arguments, **named)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, call, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / "figure.svg", "whole")
+    assert [p.name for p in tmp_path.iterdir()] == ["figure.svg"] * (call == "replace")
 
 
 def test_ctrl_c_in_a_batch(tmp_path):

@@ -6,6 +6,7 @@ on some file systems, empty. The caches take an empty file for none, and a batch
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from pathlib import Path
@@ -25,21 +26,24 @@ def write(path: Path, data: bytes | str) -> Path:
     temporary: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f".{path.name[:40]}.{secrets.token_hex(6)}")
-        handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-        temporary = aside
+        temporary = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}")  # known before it is there: Ctrl-C may come as it opens
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
         with os.fdopen(handle, "wb") as file:
             file.write(raw)
         os.replace(temporary, path)
     except (OSError, ValueError) as error:
-        if temporary:
-            temporary.unlink(missing_ok=True)
+        _drop(temporary)
         reason = getattr(error, "strerror", None) or str(error)
         refused = Unwritable(f"{path} cannot be written ({reason}): give another place with -o.")
         refused.number = getattr(error, "errno", None) or 0
         raise refused from None
     except BaseException:  # Ctrl-C while writing leaves nothing behind
-        if temporary:
-            temporary.unlink(missing_ok=True)
+        _drop(temporary)
         raise
     return path
+
+
+def _drop(temporary: Path | None) -> None:
+    if temporary is not None:
+        with contextlib.suppress(OSError, ValueError):  # it may never have been there
+            temporary.unlink()
