@@ -17,11 +17,10 @@ import numpy as np
 
 from texgen.errors import TexgenError, UsageError
 from texgen.layouts import AnyLayout, IntArray, Layout
-from texgen.specs import LayoutSpec
+from texgen.specs import WARP, LayoutSpec
 
 BANKS = 32
 BANK_BYTES = 4
-WARP = 32
 WIDTHS = (1, 2, 4, 8, 16)
 """Bytes that a lane may take at once."""
 AXES = ("i", "j")

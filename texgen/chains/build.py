@@ -18,7 +18,7 @@ from texgen.chains.shared import covering, default_smem, read_smem
 from texgen.chains.spec import ChainSpec
 from texgen.errors import TexgenError, UsageError
 from texgen.measure.stamp import instruction_name
-from texgen.specs import MEMORIES, CopySpec, LayoutSpec, MmaSpec, TVMap, dtype_bits, flat
+from texgen.specs import MEMORIES, WARP, CopySpec, LayoutSpec, MmaSpec, TVMap, dtype_bits, flat
 
 ACCESS_BITS = 128
 """The widest access to shared memory of one lane."""
@@ -208,7 +208,7 @@ def is_atom(copy: CopySpec) -> bool:
     rows, columns = copy.tile
     lane, value = np.indices(copy.S.tv.shape)
     plain = np.array_equal(copy.S.tv, lane % rows + rows * value)
-    return "LDSM" in copy.name and copy.S.threads == told.WARP and columns == copy.S.values and (plain or "SM100" in copy.name)
+    return "LDSM" in copy.name and copy.S.threads == WARP and columns == copy.S.values and (plain or "SM100" in copy.name)
 
 
 def _filling(write: CopySpec, layout: LayoutSpec, threads: int) -> tuple[CopySpec, list[str]]:

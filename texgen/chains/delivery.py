@@ -21,9 +21,8 @@ from texgen.chains.shared import cell_at
 from texgen.chains.spec import ChainSpec
 from texgen.errors import TexgenError
 from texgen.layouts import IntArray
-from texgen.specs import CopySpec, TVMap, dtype_bits
+from texgen.specs import WARP, CopySpec, TVMap, dtype_bits
 
-WARP = 32
 MATRIX_BYTES = 16
 NOTHING = -1
 """In place of a cell: no element of the layout lies there."""

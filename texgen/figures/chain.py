@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from texgen.banks import Conflicts
-from texgen.chains.delivery import WARP, cell_name, first_wrong, wavefronts
+from texgen.chains.delivery import cell_name, first_wrong, wavefronts
 from texgen.chains.spec import ChainSpec
 from texgen.errors import UsageError
 from texgen.figures import caption as words
@@ -18,6 +18,7 @@ from texgen.figures.options import FigureOptions
 from texgen.figures.palette import palette
 from texgen.figures.panels import check_size
 from texgen.figures.place import assemble
+from texgen.specs import WARP
 
 WORDS = 32
 """Columns of a panel of memory whose cells are words: the panels then stand one below the other, lanes across."""

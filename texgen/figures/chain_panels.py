@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from texgen.banks import BANK_BYTES
-from texgen.chains.delivery import WARP, Delivery, delivery, misaligned
+from texgen.chains.delivery import Delivery, delivery, misaligned
 from texgen.chains.shared import LINE, cell_at
 from texgen.chains.spec import ChainSpec
 from texgen.errors import TexgenError, UsageError
@@ -22,6 +22,7 @@ from texgen.figures.options import QUAD, FigureOptions, parse_highlight
 from texgen.figures.palette import palette
 from texgen.figures.panels import FULL_LIMIT, Style, owner_panel
 from texgen.layouts import IntArray
+from texgen.specs import WARP
 
 WORD_BITS = 8 * BANK_BYTES
 WIDEST_BITS = 128

@@ -8,7 +8,7 @@ from texgen.figures.caption import AXES
 from texgen.figures.labels import group_blocks
 from texgen.figures.model import Block, Panel
 from texgen.figures.options import FigureOptions
-from texgen.figures.panels import Style, owner_panel
+from texgen.figures.panels import Style, group_of, owner_panel
 from texgen.figures.place import TEXT_SIZE, text_size
 from texgen.specs import CopySpec, MmaSpec, TVMap, TVSpec
 
@@ -18,8 +18,7 @@ BLOCK_LIMIT = 32
 
 def group_style(style: Style, operands: list[TVMap]) -> Style:
     """Warps where there are several, quads within one warp; coloured by the same unless asked otherwise."""
-    group = "warp" if any(o.threads > o.warp for o in operands) else "quad"
-    label = style.label if style.grouped else group
+    label = style.label if style.grouped else group_of(operands)
     return replace(style, label=label, color_by=style.options.color_by or label)
 
 
@@ -59,6 +58,6 @@ def _block(key: str, operand: TVMap, spec: MmaSpec | CopySpec | TVSpec) -> tuple
         m, n, k = atom
         height, width = {"A": (m, k), "B": (n, k), "C": (m, n)}[key]
     if not atom or (max(height, width) > BLOCK_LIMIT and operand.threads > operand.warp):  # an atom of several warps is cut between them
-        first = group_blocks(operand, "warp" if operand.threads > operand.warp else "quad")[0]
+        first = group_blocks(operand, group_of([operand]))[0]
         height, width = min(height, first.height), min(width, first.width)
     return min(height, BLOCK_LIMIT, operand.tile[0]), min(width, BLOCK_LIMIT, operand.tile[1])

@@ -40,10 +40,15 @@ class Style:
         return self.label in ("warp", "quad")
 
 
+def group_of(operands: list[TVMap]) -> str:
+    """What large figures show: warps where there are several, quads within one."""
+    return "warp" if any(o.threads > o.warp for o in operands) else "quad"
+
+
 def settle(operands: list[TVMap], options: FigureOptions, longest: int) -> Style:
     """Labels shrink with the size of the figure: every cell, then warps or quads, then colour alone."""
     label, color_by = options.label, options.color_by
-    group = "warp" if any(o.threads > o.warp for o in operands) else "quad"
+    group = group_of(operands)
     if label == "auto":
         label = "full" if longest <= FULL_LIMIT else group if longest <= GROUP_LIMIT else "none"
     if not color_by:

@@ -24,10 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from texgen.banks import WARP, Access, Conflicts, access, conflicts
+from texgen.banks import Access, Conflicts, access, conflicts
 from texgen.errors import TexgenError
 from texgen.layouts import IntArray, Layout
-from texgen.specs import CopySpec, LayoutSpec
+from texgen.specs import WARP, CopySpec, LayoutSpec
 
 SCHEMA = Path(__file__).with_name("schema") / "conflicts.json"
 BLOCKS = 264
